@@ -1,0 +1,1 @@
+"""Lower bounds, cheap to dear; each says what it relaxes."""

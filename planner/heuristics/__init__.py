@@ -1,0 +1,1 @@
+"""Heuristics: each turns a problem into a program, quickly and without proof."""
