@@ -6,6 +6,7 @@ import os
 import platform
 from collections.abc import Callable
 from importlib import metadata
+from pathlib import Path
 
 from planner.cli.check import JSON
 from planner.cli.output import ExitCode, emit_json, show, table
@@ -39,7 +40,7 @@ def doctor(as_json: JSON = False) -> int:
         "system": platform.platform(),
         "cores": str(_cores()),
         "memory": _memory(),
-        "methods": ", ".join(_methods()),
+        "methods": _tried("methods", _methods)[2],
     }
     good = all(works for _, works, _ in needed)
     if as_json:
@@ -102,10 +103,19 @@ def _compiler() -> str:
 
 
 def _cache() -> str:
+    """Compiled code is kept next to the package, or in the user's cache folder where that cannot be written."""
     import tempfile
 
-    with tempfile.TemporaryFile(dir=tempfile.gettempdir()):
-        return tempfile.gettempdir()
+    own = Path(__file__).parents[1]
+    chosen = os.environ.get("NUMBA_CACHE_DIR")
+    user = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    for folder in [Path(chosen)] if chosen else [own, user, *user.parents]:
+        if folder.is_dir():
+            if not os.access(folder, os.W_OK):
+                continue
+            with tempfile.TemporaryFile(dir=folder):
+                return str(folder)
+    raise OSError("no folder for compiled code can be written: set NUMBA_CACHE_DIR")
 
 
 def _cores() -> int:
@@ -127,7 +137,7 @@ def _planner_version() -> str:
     return __version__
 
 
-def _methods() -> list[str]:
+def _methods() -> str:
     from planner.heuristics.registry import available
 
-    return ["auto", "optimal", *sorted(available())]
+    return ", ".join(["auto", "optimal", *sorted(available())])
