@@ -210,11 +210,14 @@ class Plan:
         return plan_to_dict(self)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the plan to a file."""
+        """Write the plan to a file, whole or not at all; ``.gz`` is packed without a time stamp."""
+        import gzip
+
         from planner.io.files import write_bytes
         from planner.io.plan_json import plan_bytes
 
-        write_bytes(path, plan_bytes(self))
+        data = plan_bytes(self)
+        write_bytes(path, gzip.compress(data, 9, mtime=0) if str(path).endswith(".gz") else data)
 
     def summary(self) -> str:
         """Return a few lines of text: status, times, memory, traffic, scope."""

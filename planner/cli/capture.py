@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -21,13 +22,14 @@ def capture(
         list[str],
         typer.Argument(
             metavar="SOURCE…",
-            help="A transformers model name (gpt2) or config.json, module:factory, model.onnx, "
+            help="A model name (gpt2, llama3-8b, …), a transformers config.json, module:factory, model.onnx, "
             "formula.toml, or the two files of a G10 trace (kernels.csv tensors.csv).",
         ),
     ],
     output: Annotated[Path, typer.Option("-o", "--output", metavar="GRAPH", help="Graph file; .json.gz is packed.")],
     mode: Annotated[
-        str | None, typer.Option("--mode", metavar="train|forward", help="What to capture. [default: train]")
+        str | None,
+        typer.Option("--mode", metavar="train|inference|prefill|decode", help="What to capture. [default: train]"),
     ] = None,
     batch: Annotated[int | None, typer.Option("--batch", min=1, help="Sequences or images in a batch.")] = None,
     seq: Annotated[int | None, typer.Option("--seq", min=1, help="Tokens in a sequence.")] = None,
@@ -38,6 +40,9 @@ def capture(
     layers: Annotated[
         int | None, typer.Option("--layers", min=1, help="Layers, in place of the configuration's.")
     ] = None,
+    master_weights: Annotated[
+        bool, typer.Option("--master-weights", help="With --optimizer: also fp32 copies of the parameters.")
+    ] = False,
     measure: Annotated[
         bool, typer.Option("--measure", help="Time the ops on this machine's CPU instead of by roofline.")
     ] = False,
@@ -52,9 +57,12 @@ def capture(
         "optimizer": optimizer,
         "dtype": dtype,
         "layers": layers,
+        "master_weights": master_weights or None,
         "measure": measure or None,
     }
-    given = {name: value for name, value in options.items() if value is not None}
+    given = {name: value for name, value in options.items() if value not in (None, "none")}
+    if master_weights and "optimizer" not in given:
+        raise InputError([Fault("--master-weights", "has no effect without --optimizer")])
     if not str(output).endswith((".json", ".json.gz")):
         raise InputError([Fault("--output", f"{str(output)!r}: a graph file ends in .json or .json.gz")])
     graph = _read(source, given)
@@ -87,12 +95,19 @@ def _read(source: list[str], given: dict[str, Any]) -> Graph:
         return load_spec(source[0])
     from planner.capture import capture_named
 
+    if ":" in source[0]:
+        # ``planner`` as a script does not look for modules in the current folder; ``python -m planner`` does.
+        sys.path.insert(0, str(Path.cwd()))
     return capture_named(source[0], **given)
 
 
 def _refuse(given: dict[str, Any], what: str, known: tuple[str, ...]) -> None:
     """An option that this kind of source cannot honour must not look as if it worked."""
-    faults = [Fault(f"--{name}", f"has no effect on {what}; leave it out") for name in given if name not in known]
+    faults = [
+        Fault(f"--{name.replace('_', '-')}", f"has no effect on {what}; leave it out")
+        for name in given
+        if name not in known
+    ]
     if faults:
         raise InputError(faults)
 
