@@ -222,5 +222,5 @@ def takes_problem(command: Callable[..., int]) -> Callable[..., int]:
     parameters = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in (first, *arguments, *options, *others)]
     wrapper.__signature__ = inspect.Signature(parameters, return_annotation=int)  # type: ignore[attr-defined]
     wrapper.__annotations__ = {p.name: p.annotation for p in parameters}
-    del wrapper.__wrapped__  # type: ignore[attr-defined]  # it would bring the undecorated signature back
+    del wrapper.__wrapped__  # it would bring the undecorated signature back
     return wrapper
