@@ -1,0 +1,71 @@
+"""Fluid bound and local search in turn, until plan and bound are close enough."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from planner.bounds.fluid import fluid_bound
+from planner.heuristics.greedy import repair_choice
+from planner.heuristics.list_schedule import decode, schedule, schedule_input
+from planner.heuristics.local_search import improve
+from planner.lifetimes import gaps_of
+
+if TYPE_CHECKING:
+    from planner.anytime import Anytime
+    from planner.lifetimes import Bools
+
+__all__ = ["bound_and_search"]
+
+
+def bound_and_search(session: Anytime, choice: Bools) -> None:
+    """Improve plan and bound of a session in turn.
+
+    Parameters
+    ----------
+    session : Anytime
+    choice : (n_gaps,) bool
+        A choice of gaps that fits.
+    """
+    problem, best = session.problem, session.best
+    data, gaps = schedule_input(problem), gaps_of(problem)
+    windows, steps = 16, 300
+    share = 1.0
+    seed = session.seed
+    while not session.done:
+        best.enter("fluid bound")
+        limit = 600.0 if session.reproducible else max(0.5, min(session.left * 0.5, 4.0 * share))
+        found = fluid_bound(problem, time_limit=limit, windows=windows, horizon=None)
+        if found is not None:
+            best.raise_bound(found.bound_ns, f"fluid, {found.windows} windows")
+            if session.done:
+                return
+            for threshold in (0.3, 0.5, 0.7):
+                guided = repair_choice(problem, (found.absent > threshold) & gaps.free)
+                if guided is not None:
+                    choice = _better(session, choice, guided)
+        best.enter("local search")
+        goal = int((best.bound or 0) * (1 + session.gap))
+        seconds = None if session.reproducible else min(session.left, 3.0 * share)
+        _, _, choice = improve(data, choice, seconds=seconds, steps=steps if session.reproducible else 10**7,
+                               seed=seed, goal_ns=goal, stop=lambda _: session.left <= 0)
+        _, _, _, code = schedule(data, choice)
+        best.offer(decode(problem, code, choice), "search")
+        seed += 1
+        share *= 2.0
+        steps *= 2
+        if found is not None:
+            windows = min(windows * 2, 4 * max(1, len(problem.lowered.ops)))
+        if session.reproducible and steps > 5000:
+            return
+
+
+def _better(session: Anytime, held: Bools, new: Bools) -> Bools:
+    """Return the better of two choices, offering the new plan if it is."""
+    data = schedule_input(session.problem)
+    a, b = schedule(data, held), schedule(data, new)
+    if b[0] < 0 or (a[0], a[1]) <= (b[0], b[1]):
+        return held
+    session.best.offer(decode(session.problem, b[3], new), "fluid-guided")
+    return np.asarray(new)
