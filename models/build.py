@@ -23,8 +23,10 @@ HERE = Path(__file__).resolve().parent
 #: name → (description, source, options of `capture_named`).
 MODELS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "gpt2-train": ("GPT-2 124M, 8 × 1024 tokens, bf16, forward and backward", "gpt2", {"batch": 8, "seq": 1024}),
-    "gpt2-xl-train": ("GPT-2 XL 1.5B, 8 × 1024 tokens, bf16, forward and backward", "gpt2-xl", {"batch": 8, "seq": 1024}),
-    "llama3-8b-train": ("Llama 3 8B, 1 × 8192 tokens, bf16, forward and backward", "llama3-8b", {"batch": 1, "seq": 8192}),
+    "gpt2-xl-train": ("GPT-2 XL 1.5B, 8 × 1024 tokens, bf16, forward and backward", "gpt2-xl",
+                      {"batch": 8, "seq": 1024}),
+    "llama3-8b-train": ("Llama 3 8B, 1 × 8192 tokens, bf16, forward and backward", "llama3-8b",
+                        {"batch": 1, "seq": 8192}),
     "llama3-8b-train-adamw": (
         "Llama 3 8B, 1 × 4096 tokens, bf16 with fp32 master weights and AdamW", "llama3-8b",
         {"batch": 1, "seq": 4096, "optimizer": "adamw", "master_weights": True}),
@@ -35,7 +37,8 @@ MODELS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "bert-base-train": ("BERT base, 64 × 512 tokens, bf16, forward and backward with dropout", "bert-base",
                         {"batch": 64, "seq": 512}),
     "vit-b-train": ("ViT-B/16, 256 images, bf16, forward and backward", "vit-b", {"batch": 256}),
-    "resnet50-train": ("ResNet-50, 256 images, fp32, forward and backward", "resnet50", {"batch": 256, "dtype": "fp32"}),
+    "resnet50-train": ("ResNet-50, 256 images, fp32, forward and backward", "resnet50",
+                       {"batch": 256, "dtype": "fp32"}),
     "vgg19-train": ("VGG-19, 256 images, fp32, forward and backward", "vgg19", {"batch": 256, "dtype": "fp32"}),
     "unet-train": ("U-Net, 16 images of 512 × 512, bf16, forward and backward", "unet", {"batch": 16, "seq": 512}),
     "moe-train": ("Decoder of 12 layers with 8 experts each, 8 × 1024 tokens, bf16, forward and backward", "moe",

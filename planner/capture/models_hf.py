@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-import torch.nn.functional as F
+from torch.nn import functional
 
 from planner.capture.assemble import Captured
 from planner.capture.torch_ import trace_inference, trace_training
@@ -38,7 +38,7 @@ def _attention(
 ) -> tuple[torch.Tensor, None]:
     """Fused attention without a mask tensor: full batches without padding need none."""
     causal = getattr(module, "is_causal", False) if is_causal is None else is_causal
-    out = F.scaled_dot_product_attention(
+    out = functional.scaled_dot_product_attention(
         query, key, value, dropout_p=dropout, scale=scaling, is_causal=bool(causal) and query.shape[2] > 1,
         enable_gqa=query.shape[1] != key.shape[1])
     return out.transpose(1, 2).contiguous(), None
@@ -87,7 +87,7 @@ def _build(config: Any, kind: str) -> torch.nn.Module:
 
 def _kind(config: Any) -> str:
     library = _transformers()
-    if hasattr(config, "image_size") or hasattr(config, "embedding_size") and hasattr(config, "depths"):
+    if hasattr(config, "image_size") or (hasattr(config, "embedding_size") and hasattr(config, "depths")):
         return "image"
     masked = type(config) in library.models.auto.modeling_auto.MODEL_FOR_MASKED_LM_MAPPING
     encoder = masked and not getattr(config, "is_decoder", False)

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-import torch.nn.functional as F
+from torch.nn import functional
 
 from planner.capture.assemble import Captured
 from planner.capture.models_hf import _transformers, config_from_file, is_config, trace_config
-from planner.capture.nets import MoE, UNet, VGG19
+from planner.capture.nets import VGG19, MoE, UNet
 from planner.capture.torch_ import trace_inference, trace_training
 from planner.errors import CaptureError
 
@@ -63,8 +63,8 @@ NAMES = (*_CONFIGS, *_NETS)
 def _last_axis_loss(output: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
     """Cross-entropy, classes on axis 1 of images and on the last axis of sequences."""
     if output.dim() == 3:
-        return F.cross_entropy(output.flatten(0, 1).float(), target.flatten())
-    return F.cross_entropy(output.float(), target)
+        return functional.cross_entropy(output.flatten(0, 1).float(), target.flatten())
+    return functional.cross_entropy(output.float(), target)
 
 
 def trace_named(

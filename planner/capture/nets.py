@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import torch
-import torch.nn.functional as F
 from torch import nn
+from torch.nn import functional
 
-__all__ = ["MoE", "UNet", "VGG19"]
+__all__ = ["VGG19", "MoE", "UNet"]
 
 
 class VGG19(nn.Module):  # type: ignore[misc, unused-ignore]
@@ -37,8 +37,8 @@ class _DoubleConv(nn.Module):  # type: ignore[misc, unused-ignore]
         self.conv2, self.norm2 = nn.Conv2d(out, out, 3, padding=1, bias=False), nn.BatchNorm2d(out)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        x = F.relu(self.norm1(self.conv1(x)))
-        return F.relu(self.norm2(self.conv2(x)))
+        x = functional.relu(self.norm1(self.conv1(x)))
+        return functional.relu(self.norm2(self.conv2(x)))
 
 
 class UNet(nn.Module):  # type: ignore[misc, unused-ignore]
@@ -58,7 +58,7 @@ class UNet(nn.Module):  # type: ignore[misc, unused-ignore]
         for block in self.down:
             x = block(x)
             skips.append(x)
-            x = F.max_pool2d(x, 2)
+            x = functional.max_pool2d(x, 2)
         x = self.middle(x)
         for up, merge, skip in zip(self.up, self.merge, reversed(skips), strict=True):
             x = merge(torch.cat([skip, up(x)], dim=1))
@@ -81,7 +81,7 @@ class _Experts(nn.Module):  # type: ignore[misc, unused-ignore]
         share, chosen = self.router(tokens).softmax(-1).topk(capacity, dim=0)
         parts = []
         for i, (up, down) in enumerate(zip(self.up, self.down, strict=True)):
-            parts.append(down(F.gelu(up(tokens[chosen[:, i]]))) * share[:, i, None])
+            parts.append(down(functional.gelu(up(tokens[chosen[:, i]]))) * share[:, i, None])
         return torch.zeros_like(tokens).index_add(0, chosen.t().flatten(), torch.cat(parts)).view_as(x)
 
 
@@ -96,7 +96,7 @@ class _Block(nn.Module):  # type: ignore[misc, unused-ignore]
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         b, s, h = x.shape
         q, k, v = self.qkv(self.norm1(x)).view(b, s, 3, self.heads, h // self.heads).permute(2, 0, 3, 1, 4)
-        y = F.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).reshape(b, s, h)
+        y = functional.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).reshape(b, s, h)
         x = x + self.proj(y)
         return x + self.experts(self.norm2(x))
 

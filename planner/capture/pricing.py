@@ -8,8 +8,9 @@ from typing import Any
 
 import torch
 
+from planner.capture.elementwise import per_element
 from planner.capture.fakes import short_dtype
-from planner.capture.flops import heavy_flops, looks_heavy, per_element
+from planner.capture.flops import heavy_flops, looks_heavy
 from planner.errors import CaptureError
 
 __all__ = ["Price", "PriceRule", "price_call", "register_price", "tensors_in", "view_bytes"]
@@ -67,7 +68,7 @@ def view_bytes(tensor: torch.Tensor) -> int:
     count = 1
     for size, stride in zip(tensor.shape, tensor.stride(), strict=True):
         count *= int(size) if stride else min(int(size), 1)
-    return count * tensor.element_size()
+    return count * int(tensor.element_size())
 
 
 def price_call(
@@ -106,7 +107,7 @@ def price_call(
         return Price(heavy, sum(map(view_bytes, (*operands, *new))), _first(operands, default))
     factor = per_element(func)
     if factor is None:
-        _refuse(name)
+        raise _unpriced(name)
     floating = any(t.is_floating_point() for t in (*operands, *new))
     largest = max((int(t.numel()) for t in (*operands, *new)), default=0)
     if name.split("::")[-1] in _GATHER:
@@ -140,9 +141,8 @@ def _widest(tensors: list[torch.Tensor], default: str) -> str:
     return short_dtype(max(floating, key=lambda t: t.element_size()).dtype) if floating else default
 
 
-def _refuse(name: str) -> None:
-    way = f"pass price={{'{name}': rule}} or call planner.capture.register_price('{name}', rule), " \
-          "with rule(args, kwargs, result) -> (flops, bytes)"
-    if looks_heavy(name):
-        raise CaptureError(f"{name} looks like a product, convolution or attention and has no flop formula; {way}")
-    raise CaptureError(f"{name} has no price rule, so its time is unknown; {way}")
+def _unpriced(name: str) -> CaptureError:
+    what = "looks like a product, convolution or attention and has no flop formula" if looks_heavy(name) else \
+        "has no price rule, so its time is unknown"
+    return CaptureError(f"{name} {what}; pass price={{'{name}': rule}} or call planner.capture.register_price"
+                        f"('{name}', rule), with rule(args, kwargs, result) -> (flops, bytes)")

@@ -16,7 +16,7 @@ import torch
 from torch.fx.experimental.proxy_tensor import get_proxy_mode
 from torch.utils._python_dispatch import TorchDispatchMode
 
-__all__ = ["FORWARD", "BACKWARD", "SCOPE_KEY", "Label", "ScopeRecorder"]
+__all__ = ["BACKWARD", "FORWARD", "SCOPE_KEY", "Label", "ScopeRecorder"]
 
 FORWARD, BACKWARD = "forward", "backward"
 SCOPE_KEY = "planner_scope"

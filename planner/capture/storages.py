@@ -26,9 +26,11 @@ _EMPTY = {"empty", "empty_like", "empty_strided", "new_empty", "new_empty_stride
 _METADATA_ONLY = ("_like", "new_")
 #: In training, running mean and variance are changed and not read, although the signature does not say so: position of
 #: (mean, variance, training).
-_HIDDEN_STATISTICS: dict[str, tuple[int, int, int]] = {"native_batch_norm": (3, 4, 5), "cudnn_batch_norm": (3, 4, 5), "miopen_batch_norm": (3, 4, 5)}
+_HIDDEN_STATISTICS: dict[str, tuple[int, int, int]] = {
+    "native_batch_norm": (3, 4, 5), "cudnn_batch_norm": (3, 4, 5), "miopen_batch_norm": (3, 4, 5)}
 #: The gradient takes the running statistics and does not use them in training: position of (mean, variance, training).
-_UNUSED_STATISTICS: dict[str, tuple[int, int, int | None]] = {"native_batch_norm_backward": (3, 4, 7), "cudnn_batch_norm_backward": (4, 5, None)}
+_UNUSED_STATISTICS: dict[str, tuple[int, int, int | None]] = {
+    "native_batch_norm_backward": (3, 4, 7), "cudnn_batch_norm_backward": (3, 4, None)}
 
 
 @dataclass
@@ -111,7 +113,8 @@ class _Condenser:
             return
         if not isinstance(func, torch._ops.OpOverload):
             if tensors_in(node.meta.get("val")):
-                raise CaptureError(f"{node.name!r} calls {func}, a higher-order operation; rewrite the model without it")
+                raise CaptureError(f"{node.name!r} calls {func}, a higher-order operation; rewrite the model "
+                                   "without it")
             return
         args = torch.fx.map_arg(node.args, self.value)
         kwargs = torch.fx.map_arg(node.kwargs, self.value)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 from torch.func import functional_call
@@ -27,8 +27,8 @@ from planner.graph import Graph
 
 __all__ = ["capture_inference", "capture_training", "trace_inference", "trace_training"]
 
-Module = torch.nn.Module | Callable[[], torch.nn.Module]
-Loss = Callable[..., torch.Tensor]
+Module: TypeAlias = torch.nn.Module | Callable[[], torch.nn.Module]
+Loss: TypeAlias = Callable[..., torch.Tensor]
 
 
 def capture_training(
