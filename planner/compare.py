@@ -224,8 +224,10 @@ def compare(
     """
     from planner.heuristics.registry import available
 
-    names = [*sorted(available()), "auto"] if methods is None else list(methods)
-    _check_names(names, {*available(), "auto", "optimal"})
+    from planner.solve import METHODS
+
+    names = [*available(), "auto"] if methods is None else list(methods)
+    _check_names(names, [*METHODS, *available()])
     found = [_run(problem, name, time_limit, gap, seed, progress) for name in names]
     bounds = [
         (plan.lower_bound_ns, name)
@@ -237,9 +239,9 @@ def compare(
     return Comparison(rows, bound, by, problem.sha256, problem.machine.device.name)
 
 
-def _check_names(names: list[str], known: set[str]) -> None:
+def _check_names(names: list[str], known: list[str]) -> None:
     faults = [
-        Fault("methods", f"unknown method {name!r}; known are {', '.join(sorted(known))}")
+        Fault("methods", f"unknown method {name!r}; known are {', '.join(known)}")
         for name in names
         if name not in known
     ]

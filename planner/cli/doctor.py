@@ -139,5 +139,6 @@ def _planner_version() -> str:
 
 def _methods() -> str:
     from planner.heuristics.registry import available
+    from planner.solve import METHODS
 
-    return ", ".join(["auto", "optimal", *sorted(available())])
+    return ", ".join([*METHODS, *available()])

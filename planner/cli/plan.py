@@ -103,8 +103,6 @@ def plan(
 
 
 def _is_heuristic(method: str) -> bool:
-    if method in ("auto", "optimal"):
-        return False
     from planner.heuristics.registry import available
 
     return method in available()

@@ -119,8 +119,12 @@ def _open(name: str) -> Problem | Graph:
         )
     if name.endswith((".json", ".gz")) or "/" in name or Path(name).is_dir():
         raise InputError("no such file", name)
-    from planner.models import load_model
+    from planner.models import available, load_model
 
+    if name not in available():
+        raise InputError(
+            f"PROBLEM: {name!r} is neither a file nor a bundled model; models are {', '.join(available())}"
+        )
     return load_model(name)
 
 
@@ -167,7 +171,7 @@ def _shape(
 
 
 def _resident_shares(problem: Problem, shares: dict[str, float]) -> dict[str, int]:
-    from planner.bounds.memory import resident_peak
+    from planner.info import resident_peak
 
     peak = resident_peak(problem)
     unknown = [t for t in shares if t not in peak]
