@@ -223,7 +223,6 @@ def compare(
         A method is unknown or named twice.
     """
     from planner.heuristics.registry import available
-
     from planner.solve import METHODS
 
     names = [*available(), "auto"] if methods is None else list(methods)
