@@ -1,7 +1,8 @@
 """Measured op times: run a captured program call by call on this machine.
 
 Tensors are random, are created when needed and freed after their last use, and every call runs a few times, of which
-the median counts. Calls are timed alone, so fusion and overlap between them do not show.
+the median counts. Calls are timed alone, so fusion and overlap between them do not show. On a machine shared with
+others ``torch.set_num_threads(1)`` gives steadier times.
 """
 
 from __future__ import annotations

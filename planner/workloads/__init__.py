@@ -1,0 +1,1 @@
+"""Graphs built from formulas, without any framework."""
