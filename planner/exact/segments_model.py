@@ -1,0 +1,393 @@
+"""The segment formulation: residency segments in continuous time, as a CP-SAT model.
+
+Sets. Runs r of op o(r); copies c of a tensor over a link (k, l); both optional slots (`planner.exact.slots`). A
+*segment* s is one residency of a tensor on a tier: it is created by a copy, by a run that writes the tensor, or by the
+start. Variables: presence and start of each slot, drop time δ(s) of each segment, a Boolean for "use u is served by s".
+
+    minimise T                                                                                     `set_objective`
+    (1)  end of every run and copy ≤ M·T + M − 1                                                   `add_makespan`
+    (2)  runs of a stream, and copies of a channel, do not overlap; first runs keep the order      `add_order`
+    (3)  every present read, copy source and keep is served by exactly one segment of the right
+         tensor and tier, created (its creator ended) before the use starts, dropped after it ends  `add_uses`
+    (4)  segments of one tensor on one tier do not overlap                                         `add_residency`
+    (5)  on every tier, the segments alive at any instant fit                                      `add_residency`
+    (6)  a run creates each output, unless a segment of it covers the start of a rerun; it creates
+         at least one                                                                              `add_outputs`
+    (7)  during an update no other segment of the tensor is on another tier and no copy of it
+         runs; readers listed before an update end before it, those listed after start after it    `add_updates`
+
+Time. An instruction of zero length still holds memory and has a place in the list, and solvers ignore empty intervals.
+So a run or copy of d > 0 units lasts M·d, one of 0 units lasts 1, and M = 1 + number of zero-length slots.
+
+*A list gives a schedule.* Take a list with makespan T. Time it with the stretched lengths; a path of length D through z
+zero-length instructions becomes M·D + z ≤ M·T + M − 1: that is (1). With segments from their creator's start to the end
+of their Drop, take an instant and the newest allocation X alive on a tier then: whatever is alive there was allocated
+no later in the list, and not dropped before X in the list, since X waits for every earlier Drop; so it is part of the
+list-order residency at X: (5). For (7): a copy of the old version on another tier that ends after the update starts
+serves, directly or by further copies, no segment that a Run reads, because each such segment ended before the updated
+one was created, or is that one; so it can be left out together with its Drop.
+
+*A schedule gives a list.* Sort Drops by δ and runs and copies by start, at one instant Drops first, then copies, then
+runs. All lengths are positive, so nothing is dropped at the instant at which it is used, and every wait of the list is
+for something that has ended; (5) bounds the list-order sums. A path of length D through z zero-length instructions
+took M·D + z, so D ≤ T.
+
+What (6) does not see: a Run leaves alone an output whose copy stands earlier *in the list*, even if it is created
+later, or dropped earlier, *in time*. Programs that use this are legal and beyond this model; they need a rerun of an op
+with two outputs or more (workspace counts), see `restrictions`. The same holds for an ``after`` edge to a rerun on
+another stream, which binds in list order.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from ortools.sat.python import cp_model
+
+from planner.exact.scaling import SUM_LIMIT, Scaled
+from planner.exact.slots import Slots, keep_tiers, start_tiers
+
+if TYPE_CHECKING:
+    from planner.problem import Problem
+
+__all__ = ["CopySlot", "RunSlot", "Segment", "SegmentModel", "build", "restrictions"]
+
+
+@dataclass(eq=False)
+class RunSlot:
+    """The j-th run of an op."""
+
+    op: str
+    index: int
+    present: Any
+    start: Any
+    length: int
+    interval: Any
+    creates: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def end(self) -> Any:
+        """End, an affine expression."""
+        return self.start + self.length
+
+
+@dataclass(eq=False)
+class Segment:
+    """One residency of a tensor on a tier; ``creator`` is None for what is there at the start."""
+
+    tensor: str
+    tier: str
+    creator: RunSlot | CopySlot | None
+    present: Any
+    start: Any
+    ready: Any
+    drop: Any
+    interval: Any
+    served: list[Any] = field(default_factory=list)
+
+
+@dataclass(eq=False)
+class CopySlot:
+    """The k-th copy of a tensor over a link."""
+
+    tensor: str
+    src: str
+    dst: str
+    index: int
+    present: Any
+    start: Any
+    length: int
+    interval: Any
+    segment: Segment | None = None
+
+    @property
+    def end(self) -> Any:
+        """End, an affine expression."""
+        return self.start + self.length
+
+
+@dataclass(eq=False)
+class SegmentModel:
+    """A built model and the handles to read a program from a solution."""
+
+    problem: Problem
+    scaled: Scaled
+    slots: Slots
+    model: cp_model.CpModel
+    stretch: int
+    horizon: int
+    runs: dict[str, list[RunSlot]] = field(default_factory=dict)
+    copies: dict[tuple[str, str, str], list[CopySlot]] = field(default_factory=dict)
+    segments: dict[tuple[str, str], list[Segment]] = field(default_factory=dict)
+    serves: list[tuple[Segment, Any, Any]] = field(default_factory=list)
+    makespan: Any = None
+    device_capacity: Any = None
+
+    @property
+    def end(self) -> int:
+        """An instant after every instruction, stretched units."""
+        return self.stretch * self.horizon + self.stretch
+
+    def all_copies(self) -> list[CopySlot]:
+        """Return all copy slots."""
+        return [c for group in self.copies.values() for c in group]
+
+    def all_slots(self) -> list[RunSlot | CopySlot]:
+        """Return all run and copy slots."""
+        return [*(r for group in self.runs.values() for r in group), *self.all_copies()]
+
+    def all_segments(self) -> list[Segment]:
+        """Return all segments."""
+        return [s for group in self.segments.values() for s in group]
+
+
+def restrictions(problem: Problem, counted: Slots) -> tuple[str, ...]:
+    """Return what keeps a proof over this model from holding for every program; empty if nothing does."""
+    found = list(counted.restrictions)
+    low = problem.lowered
+    if any(counted.runs[op.name] > 1 and len(op.writes) > 1 for op in low.ops):
+        found.append("outputs that a rerun leaves alone are there when it starts")
+    if any(counted.runs[p] > 1 and low.op[p].stream != op.stream for op in low.ops for p in op.after):
+        found.append("an op waits for every rerun of its 'after' ops that starts before it")
+    return tuple(found)
+
+
+def build(problem: Problem, scaled: Scaled, counted: Slots, horizon: int, lower: int = 0) -> SegmentModel:
+    """Build the model for makespans between ``lower`` and ``horizon`` (units)."""
+    low = problem.lowered
+    empty = sum(counted.runs[op.name] for op in low.ops if scaled.run[op.name] == 0)
+    empty += sum(n for key, n in counted.copies.items() if scaled.copy[key] == 0)
+    m = SegmentModel(problem, scaled, counted, cp_model.CpModel(), 1 + empty, horizon)
+    create_runs(m)
+    create_copies(m)
+    create_start(m)
+    add_makespan(m, lower)
+    add_order(m)
+    add_residency(m)
+    add_outputs(m)
+    add_uses(m)
+    add_updates(m)
+    set_objective(m)
+    return m
+
+
+def _length(m: SegmentModel, units: int) -> int:
+    return m.stretch * units if units else 1
+
+
+def _segment(m: SegmentModel, tensor: str, tier: str, creator: RunSlot | CopySlot | None, present: Any) -> Segment:
+    name = f"{tensor}@{tier}/{len(m.segments.get((tensor, tier), []))}"
+    start = -1 if creator is None else creator.start
+    ready = 0 if creator is None else creator.end
+    drop = m.model.new_int_var(0, m.end, f"drop {name}")
+    size = m.model.new_int_var(1, m.end + 1, f"stay {name}")
+    interval = m.model.new_optional_interval_var(start, size, drop, present, f"segment {name}")
+    if creator is not None:
+        m.model.add(drop >= ready).only_enforce_if(present)
+    s = Segment(tensor, tier, creator, present, start, ready, drop, interval)
+    m.segments.setdefault((tensor, tier), []).append(s)
+    return s
+
+
+def create_runs(m: SegmentModel) -> None:
+    """Create the run slots and a segment for each output of each."""
+    device = m.problem.machine.device.name
+    for op in m.problem.lowered.ops:
+        length = _length(m, m.scaled.run[op.name])
+        group: list[RunSlot] = []
+        for j in range(m.slots.runs[op.name]):
+            present = m.model.new_bool_var(f"run {op.name}/{j}")
+            start = m.model.new_int_var(0, m.end, f"start {op.name}/{j}")
+            interval = m.model.new_optional_fixed_size_interval_var(start, length, present, f"{op.name}/{j}")
+            r = RunSlot(op.name, j, present, start, length, interval)
+            if j == 0:
+                m.model.add(present == 1)
+            else:
+                m.model.add_implication(present, group[-1].present)
+                m.model.add(start >= group[-1].end).only_enforce_if(present)
+            for w in op.writes:
+                creates = present
+                if j and len(op.writes) > 1:
+                    creates = m.model.new_bool_var(f"{op.name}/{j} creates {w}")
+                    m.model.add_implication(creates, present)
+                r.creates[w] = creates
+                _segment(m, w, device, r, creates)
+            group.append(r)
+        m.runs[op.name] = group
+
+
+def create_copies(m: SegmentModel) -> None:
+    """Create the copy slots, each with the segment it makes; equal slots are used in order."""
+    for (tensor, src, dst), count in m.slots.copies.items():
+        length = _length(m, m.scaled.copy[tensor, src, dst])
+        group: list[CopySlot] = []
+        for k in range(count):
+            name = f"{tensor} {src}>{dst}/{k}"
+            present = m.model.new_bool_var(f"copy {name}")
+            start = m.model.new_int_var(0, m.end, f"start {name}")
+            interval = m.model.new_optional_fixed_size_interval_var(start, length, present, name)
+            c = CopySlot(tensor, src, dst, k, present, start, length, interval)
+            c.segment = _segment(m, tensor, dst, c, present)
+            if group:
+                m.model.add_implication(present, group[-1].present)
+                m.model.add(start >= group[-1].end).only_enforce_if(present)
+            group.append(c)
+        m.copies[tensor, src, dst] = group
+
+
+def create_start(m: SegmentModel) -> None:
+    """Create the segments that are there at the start; they begin one instant before time 0, so they always count."""
+    for t in m.problem.lowered.tensors:
+        options = start_tiers(m.problem, t)
+        if options is None:
+            for tier in t.home:
+                _segment(m, t.name, tier, None, m.model.new_constant(1))
+            continue
+        chosen = [m.model.new_bool_var(f"{t.name} starts on {tier}") for tier in options]
+        m.model.add_exactly_one(chosen)
+        for tier, literal in zip(options, chosen, strict=True):
+            _segment(m, t.name, tier, None, literal)
+
+
+def add_makespan(m: SegmentModel, lower: int) -> None:
+    """(1)."""
+    m.makespan = m.model.new_int_var(lower, m.horizon, "makespan")
+    for slot in m.all_slots():
+        m.model.add(slot.end <= m.stretch * m.makespan + (m.stretch - 1)).only_enforce_if(slot.present)
+
+
+def add_order(m: SegmentModel) -> None:
+    """(2), and ``after``: a run follows the first run of each op it names, and does not overlap the others."""
+    low = m.problem.lowered
+    streams: dict[str, list[Any]] = {}
+    last: dict[str, RunSlot] = {}
+    for op in low.ops:
+        group = m.runs[op.name]
+        streams.setdefault(op.stream, []).extend(r.interval for r in group)
+        if op.stream in last:
+            m.model.add(group[0].start >= last[op.stream].end)
+        last[op.stream] = group[0]
+        for name in op.after:
+            for r in group:
+                m.model.add(r.start >= m.runs[name][0].end).only_enforce_if(r.present)
+                if low.op[name].stream != op.stream:
+                    for other in m.runs[name][1:]:
+                        ahead = m.model.new_bool_var("")
+                        m.model.add(r.start >= other.end).only_enforce_if([ahead, r.present, other.present])
+                        m.model.add(r.start <= other.start).only_enforce_if([~ahead, r.present, other.present])
+    channels: dict[str, list[Any]] = {}
+    for c in m.all_copies():
+        channels.setdefault(m.problem.machine.link[c.src, c.dst].channel, []).append(c.interval)
+    for intervals in [*streams.values(), *channels.values()]:
+        if len(intervals) > 1:
+            m.model.add_no_overlap(intervals)
+
+
+def add_residency(m: SegmentModel) -> None:
+    """(4) and (5)."""
+    device = m.problem.machine.device.name
+    for group in m.segments.values():
+        if len(group) > 1:
+            m.model.add_no_overlap([s.interval for s in group])
+    for tier, capacity in m.scaled.capacity.items():
+        limit: Any = capacity
+        if tier == device:
+            total = sum(m.scaled.size[t.name, tier] for t in m.problem.lowered.tensors)
+            if total <= SUM_LIMIT:
+                most = total if capacity is None else min(total, capacity)
+                limit = m.device_capacity = m.model.new_int_var(0, most, "device peak")
+        if limit is None:
+            continue
+        held = [(s.interval, m.scaled.size[s.tensor, tier]) for s in m.all_segments() if s.tier == tier]
+        held = [(interval, size) for interval, size in held if size]
+        m.model.add_cumulative([i for i, _ in held], [n for _, n in held], limit)
+
+
+def add_outputs(m: SegmentModel) -> None:
+    """(6)."""
+    device = m.problem.machine.device.name
+    for group in m.runs.values():
+        for r in group[1:]:
+            if len(r.creates) < 2:
+                continue
+            m.model.add_bool_or([*r.creates.values(), ~r.present])
+            for w, creates in r.creates.items():
+                there = []
+                for s in m.segments[w, device]:
+                    if s.creator is r:
+                        continue
+                    covers = m.model.new_bool_var("")
+                    m.model.add_implication(covers, s.present)
+                    m.model.add(s.start <= r.start).only_enforce_if(covers)
+                    m.model.add(s.drop >= r.start + 1).only_enforce_if(covers)
+                    there.append(covers)
+                    s.served.append(covers)
+                m.model.add(sum(there) == 1).only_enforce_if([r.present, ~creates])
+                m.model.add(sum(there) == 0).only_enforce_if(creates)
+                m.model.add(sum(there) == 0).only_enforce_if(~r.present)
+
+
+def _serve(m: SegmentModel, tensor: str, tier: str, present: Any, start: Any, end: Any, user: Any) -> None:
+    chosen = []
+    for s in m.segments.get((tensor, tier), []):
+        if s.creator is user and user is not None:
+            continue
+        y = m.model.new_bool_var("")
+        m.model.add_implication(y, s.present)
+        if s.creator is not None and start is not None:
+            m.model.add(start >= s.ready).only_enforce_if(y)
+        m.model.add(s.drop >= end).only_enforce_if(y)
+        s.served.append(y)
+        m.serves.append((s, user, y))
+        chosen.append(y)
+    m.model.add(sum(chosen) == present)
+
+
+def add_uses(m: SegmentModel) -> None:
+    """(3); a copy whose segment serves nothing is not made."""
+    device = m.problem.machine.device.name
+    for op in m.problem.lowered.ops:
+        for r in m.runs[op.name]:
+            for name in op.reads:
+                _serve(m, name, device, r.present, r.start, r.end, r)
+    for c in m.all_copies():
+        _serve(m, c.tensor, c.src, c.present, c.start, c.end, c)
+    for t in m.problem.lowered.tensors:
+        wanted = keep_tiers(t)
+        if wanted is None:
+            for s in [s for s in m.all_segments() if s.tensor == t.name and s.creator is None]:
+                _serve(m, t.name, s.tier, s.present, None, m.end, None)
+        elif wanted:
+            here = [m.model.new_bool_var(f"keep {t.name} on {tier}") for tier in wanted]
+            m.model.add_exactly_one(here)
+            for tier, literal in zip(wanted, here, strict=True):
+                _serve(m, t.name, tier, literal, None, m.end, None)
+    for c in m.all_copies():
+        assert c.segment is not None
+        m.model.add_bool_or([*c.segment.served, ~c.present])
+
+
+def add_updates(m: SegmentModel) -> None:
+    """(7)."""
+    low, device = m.problem.lowered, m.problem.machine.device.name
+    for i, op in enumerate(low.ops):
+        u = m.runs[op.name][0]
+        for name in op.updates:
+            for s in [s for (n, tier), group in m.segments.items() if n == name and tier != device for s in group]:
+                m.model.add_no_overlap([u.interval, s.interval])
+            for c in [c for (n, _, _), group in m.copies.items() if n == name for c in group]:
+                m.model.add_no_overlap([u.interval, c.interval])
+            for j, other in enumerate(low.ops):
+                if other is op or name not in (*other.reads, *other.writes):
+                    continue
+                for r in m.runs[other.name]:
+                    if j < i:
+                        m.model.add(r.end <= u.start).only_enforce_if(r.present)
+                    else:
+                        m.model.add(r.start >= u.end).only_enforce_if(r.present)
+
+
+def set_objective(m: SegmentModel) -> None:
+    """Minimise the makespan; ties are broken by later solves."""
+    m.model.minimize(m.makespan)
