@@ -23,7 +23,7 @@ def capture(
         typer.Argument(
             metavar="SOURCE…",
             help="A model name (gpt2, llama3-8b, …), a transformers config.json, module:factory, model.onnx, "
-            "formula.toml, or the two files of a G10 trace (kernels.csv tensors.csv).",
+            "formula.toml (bundled: llama3-70b.toml), or the two files of a G10 trace (kernels.csv tensors.csv).",
         ),
     ],
     output: Annotated[Path, typer.Option("-o", "--output", metavar="GRAPH", help="Graph file; .json.gz is packed.")],
@@ -89,10 +89,12 @@ def _read(source: list[str], given: dict[str, Any]) -> Graph:
 
         return import_onnx(source[0], **given)
     if suffixes == [".toml"]:
-        _refuse(given, "a formula", ())
+        _refuse(given, "a formula", ("mode", "batch", "seq", "optimizer", "dtype", "layers", "master_weights"))
+        from planner.workloads.shape import shapes
         from planner.workloads.spec import load_spec
 
-        return load_spec(source[0])
+        file = Path(source[0])
+        return load_spec(file if file.exists() else shapes().get(file.stem, file), **given)
     from planner.capture import capture_named
 
     if ":" in source[0]:
