@@ -127,7 +127,8 @@ def plan_dataframe(plan: Plan) -> pd.DataFrame:
 
 
 def _title(plan: Plan) -> str:
-    return f"{plan.problem.graph.name} on {plan.problem.machine.name}: {plan.status} ({plan.method})"
+    method = plan.method or plan.provenance.get("method", "no method")
+    return f"{plan.problem.graph.name} on {plan.problem.machine.name}: {plan.status} ({method})"
 
 
 def _percent(part: float | None) -> str:
