@@ -66,7 +66,7 @@ def capture(model: object, inputs: object = None, *, mode: str = "train", **opti
     hf = _load("models_hf")
     if hf.is_config(model) and not callable(model):
         measure = options.pop("measure", False)
-        return torch_._measured(hf.trace_config(model, mode, **options), measure)  # type: ignore[no-any-return]
+        return torch_.with_durations(hf.trace_config(model, mode, **options), measure)  # type: ignore[no-any-return]
     if inputs is None:
         raise CaptureError("a torch module needs inputs; pass the tensors it is called with")
     if mode not in ("train", "inference"):
@@ -116,4 +116,4 @@ def capture_named(
     captured = _load("named").trace_named(
         source, mode=mode, batch=batch, seq=seq, optimizer=optimizer, dtype=dtype, layers=layers, name=name,
         master_weights=master_weights)
-    return _load("torch_")._measured(captured, measure)  # type: ignore[no-any-return]
+    return _load("torch_").with_durations(captured, measure)  # type: ignore[no-any-return]

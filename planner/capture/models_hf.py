@@ -16,12 +16,13 @@ from planner.capture.torch_ import trace_inference, trace_training
 from planner.capture.trace import Result, Source
 from planner.errors import CaptureError, MissingDependencyError
 
-__all__ = ["config_from_file", "is_config", "trace_config"]
+__all__ = ["config_from_file", "is_config", "trace_config", "transformers_library"]
 
 _ATTENTION = "planner_fused"
 
 
-def _transformers() -> Any:
+def transformers_library() -> Any:
+    """Return the transformers package, kept offline, with this package's attention registered."""
     # A config says everything; nothing may look for files on a hub.
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     try:
@@ -63,7 +64,7 @@ def config_from_file(path: str | os.PathLike[str]) -> Any:
         raise CaptureError(f"cannot be read as JSON: {error}", str(path)) from None
     if not isinstance(data, dict) or "model_type" not in data:
         raise CaptureError("a transformers config needs \"model_type\"", str(path))
-    library = _transformers()
+    library = transformers_library()
     try:
         return library.AutoConfig.for_model(**data)
     except ValueError as error:
@@ -71,7 +72,7 @@ def config_from_file(path: str | os.PathLike[str]) -> Any:
 
 
 def _build(config: Any, kind: str) -> torch.nn.Module:
-    library = _transformers()
+    library = transformers_library()
     classes = {
         "causal": library.AutoModelForCausalLM, "masked": library.AutoModelForMaskedLM,
         "image": library.AutoModelForImageClassification, "base": library.AutoModel,
@@ -86,7 +87,7 @@ def _build(config: Any, kind: str) -> torch.nn.Module:
 
 
 def _kind(config: Any) -> str:
-    library = _transformers()
+    library = transformers_library()
     if hasattr(config, "image_size") or (hasattr(config, "embedding_size") and hasattr(config, "depths")):
         return "image"
     masked = type(config) in library.models.auto.modeling_auto.MODEL_FOR_MASKED_LM_MAPPING

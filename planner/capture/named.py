@@ -11,7 +11,7 @@ import torch
 from torch.nn import functional
 
 from planner.capture.assemble import Captured
-from planner.capture.models_hf import _transformers, config_from_file, is_config, trace_config
+from planner.capture.models_hf import transformers_library, config_from_file, is_config, trace_config
 from planner.capture.nets import VGG19, MoE, UNet
 from planner.capture.torch_ import trace_inference, trace_training
 from planner.errors import CaptureError
@@ -82,7 +82,7 @@ def trace_named(
     if source in _CONFIGS or source.endswith(".json"):
         if source in _CONFIGS:
             kind, arguments = _CONFIGS[source]
-            config = getattr(_transformers(), kind)(**arguments)
+            config = getattr(transformers_library(), kind)(**arguments)
         else:
             config = config_from_file(source)
         return _config(config, mode, batch, seq, layers, training)

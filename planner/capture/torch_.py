@@ -25,7 +25,7 @@ from planner.capture.trace import Result, Source, trace
 from planner.errors import CaptureError
 from planner.graph import Graph
 
-__all__ = ["capture_inference", "capture_training", "trace_inference", "trace_training"]
+__all__ = ["capture_inference", "capture_training", "trace_inference", "trace_training", "with_durations"]
 
 Module: TypeAlias = torch.nn.Module | Callable[[], torch.nn.Module]
 Loss: TypeAlias = Callable[..., torch.Tensor]
@@ -77,7 +77,7 @@ def capture_training(
     captured = trace_training(
         module, inputs, loss=loss, targets=targets, optimizer=optimizer, master_weights=master_weights, name=name,
         dtype=dtype, device=device, price=price)
-    return _measured(captured, measure)
+    return with_durations(captured, measure)
 
 
 def trace_training(
@@ -136,7 +136,7 @@ def capture_inference(
     CaptureError
         The program is not static, or an operation has no price.
     """
-    return _measured(trace_inference(module, inputs, name=name, dtype=dtype, device=device, price=price), measure)
+    return with_durations(trace_inference(module, inputs, name=name, dtype=dtype, device=device, price=price), measure)
 
 
 def trace_inference(
@@ -176,7 +176,8 @@ def trace_inference(
     return assemble(name or type(model).__name__, traced, condensed, None, {})
 
 
-def _measured(captured: Captured, measure: bool) -> Graph:
+def with_durations(captured: Captured, measure: bool) -> Graph:
+    """Return the graph, with measured durations if they are asked for."""
     if not measure:
         return captured.graph
     from planner.cost.measure import measure_durations

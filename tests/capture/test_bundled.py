@@ -61,7 +61,6 @@ def test_loading_imports_no_torch() -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", ["vgg19-train", "unet-train", "gpt2-train", "llama3-8b-decode"])
 def test_rebuilding_gives_the_same_graph(name: str) -> None:
     torch = pytest.importorskip("torch")
