@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from planner.bounds.fluid import fluid_bound
+from planner.bounds.fluid import Fluid, supports
 from planner.heuristics.greedy import repair_choice
 from planner.heuristics.list_schedule import decode, schedule, schedule_input
 from planner.heuristics.local_search import improve
@@ -30,34 +30,34 @@ def bound_and_search(session: Anytime, choice: Bools) -> None:
     """
     problem, best = session.problem, session.best
     data, gaps = schedule_input(problem), gaps_of(problem)
-    windows, steps = 16, 300
-    share = 1.0
-    seed = session.seed
+    fluid = Fluid(problem) if supports(problem) is None and len(gaps) and gaps.n_ops else None
+    growing = fluid is not None
+    steps, burst, seed = 400, 1.0, session.seed
     while not session.done:
-        best.enter("fluid bound")
-        limit = 600.0 if session.reproducible else max(0.5, min(session.left * 0.5, 4.0 * share))
-        found = fluid_bound(problem, time_limit=limit, windows=windows, horizon=None)
-        if found is not None:
-            best.raise_bound(found.bound_ns, f"fluid, {found.windows} windows")
+        if fluid is not None and growing:
+            best.enter(f"fluid bound, {len(fluid.points)} points")
+            limit = 600.0 if session.reproducible else min(session.left, max(2.0, 0.3 * session.left))
+            best.raise_bound(fluid.solve(limit, goal_ns=best.makespan), f"fluid, {len(fluid.points)} points")
             if session.done:
                 return
-            for threshold in (0.3, 0.5, 0.7):
-                guided = repair_choice(problem, (found.absent > threshold) & gaps.free)
+            for threshold in (0.1, 0.3, 0.5, 0.7, 0.9):
+                guided = repair_choice(problem, (fluid.absent > threshold) & gaps.free)
                 if guided is not None:
                     choice = _better(session, choice, guided)
+            growing = fluid.refine() and not (session.reproducible and len(fluid.points) > 600)
+        if session.done:
+            return
         best.enter("local search")
         goal = int((best.bound or 0) * (1 + session.gap))
-        seconds = None if session.reproducible else min(session.left, 3.0 * share)
+        seconds = None if session.reproducible else min(session.left, burst)
         _, _, choice = improve(data, choice, seconds=seconds, steps=steps if session.reproducible else 10**7,
                                seed=seed, goal_ns=goal, stop=lambda _: session.left <= 0)
         _, _, _, code = schedule(data, choice)
         best.offer(decode(problem, code, choice), "search")
         seed += 1
-        share *= 2.0
+        burst *= 1.6
         steps *= 2
-        if found is not None:
-            windows = min(windows * 2, 4 * max(1, len(problem.lowered.ops)))
-        if session.reproducible and steps > 5000:
+        if session.reproducible and steps > 7000:
             return
 
 

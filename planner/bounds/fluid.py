@@ -1,32 +1,34 @@
-"""Fluid bound: a linear program whose value no schedule of the listed order can beat, whole tensors or split.
+"""Fluid bound: no schedule of the listed order, of whole tensors or split, ends before the value of this linear program.
 
-Sets. Ops 0 … n−1 are cut into windows k = 0 … K−1 of consecutive ops; window K is what follows the last op. w(j) is the
-window of op j. G are the gaps of `planner.lifetimes`; gap g is open at ops lo_g … hi_g and ends at use q_g (window w(q_g),
-or K). V are the versions with a gap that needs a copy-out; version v is written by op b_v.
+Points. A point is the start or the end of an op, or the end of the program; some are selected, k = 0 … K−1 in order, the
+last is the end of the program. Window k is the time from point k−1 to point k (window 0 begins at time 0). busy_k is the
+duration of the ops between the two points. resident_k are the bytes on the device at point k if nothing is absent that need
+not be, over_k = resident_k − budget.
 
-Variables (all cumulative shares of a tensor's bytes, in [0, 1], non-decreasing in k)
-    L_k        length of window k: from the end of the last op before it to the end of its own last op, ns
-    o_{v,k}    copied out by the end of window k, k ≥ w(b_v)
-    d_{g,k}    dropped by the end of window k; d ≤ o for a version with several gaps, d = o for one with a single gap,
-               one number x_g for a gap that needs no copy-out
-    i_{g,k}    copied back by the end of window k
+Behaviour of a tensor, in cumulative shares of its bytes
+    o_{v,k}   share of version v copied out by point k, from the window in which the op that writes v ends
+    i_{g,k}   share copied back in gap g by point k, from the window in which the gap opens; all that was dropped in the gap
+              is back by the window in which its next use starts
+    a_{g,k}   share absent at a point k inside gap g: a_{g,k} ≤ o_{v,k} − i_{g,k}
+    A version that the backing tier holds needs no copy-out. A tensor whose start tier is chosen starts there or on the
+    device; starting there makes its first version free of charge, and asks for a copy-out of its last version if it must
+    end where it started.
 
-    minimise  Σ_k L_k
-    (compute)    L_k ≥ Σ duration of the window's ops, for each stream
-    (channels)   L_k ≥ Σ_v out_v (o_{v,k} − o_{v,k−1}) over the outward channel, + Σ_g in_g (i_{g,k} − i_{g,k−1}) over the
-                 inward channel (one row if both are one channel); out_v and in_g are times of whole copies
-    (memory)     resident_j − Σ_{g open at j} size_g (d_{g,w(j)} − i_{g,w(j)−1}) ≤ budget     for ops j, and at the end
-    (return)     i_{g,w(q_g)} = d_{g,w(q_g)},   i_{g,k} ≤ d_{g,k}
-    (ends)       o_{v,K} = 1 where the end demands a copy on the backing tier
-    (start)      for a tensor whose start is chosen, s is the share that starts on the backing tier: it enters o of the
-                 first version without a copy, o_{v,0} ≥ s; if it must end where it started, o_{v,K} ≥ s for its last version
-                 and d_{g,K} − i_{g,K} ≤ s for its last gap
+    minimise    Σ_k L_k
+    L_k ≥ busy_k
+    L_k ≥ Σ out_v (o_{v,k} − o_{v,k−1})            outward channel   } one row, the sum of both,
+    L_k ≥ Σ in_g (i_{g,k} − i_{g,k−1})             inward channel    } if they share a channel
+    Σ_{g open at k} size_g · a_{g,k} ≥ over_k      memory at point k
 
-Why it is a bound. In any schedule let τ_k be the end of window k and count shares at τ_k. A tensor is absent at op j only
-if its copy-out ended before j, so by τ_{w(j)}, and its copy back had not begun by τ_{w(j)−1}: the memory row counts out at
-the window's end and back at its start, and so allows at least what the schedule did. Channel bytes moved between τ_{k−1}
-and τ_k take at most that long. Dropping memory rows, treating small tensors as always absent for free, and merging windows
-only relax it further. Rows are added where the last solution breaks one, windows are split where rows bind.
+Why it is a bound. Take any schedule and let the shares be what it has moved by each point. At the start of an op all its
+operands and results have room, and it keeps that room to its end; a tensor is away at such an instant only if its copy-out
+has ended and its copy back has not begun, so the memory row holds. What a channel moves between two points takes that long.
+Selecting fewer points, and treating the smallest tensors as absent for free, only relaxes it.
+
+Solved by column generation: a column is one behaviour of one tensor, priced by `planner.bounds.pricing`, whose Lagrangian
+value at any prices is a lower bound by itself; the master only has to propose good prices. Then windows that are long in
+the solution are cut by new points. Source of the model: the project's fluid bound with coarse windows; of the
+decomposition: Dantzig and Wolfe 1960, with smoothed prices (Wentges 1997).
 """
 
 from __future__ import annotations
@@ -38,43 +40,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.arrays import Csr, Ints, problem_arrays
-from planner.bounds.highs import INFINITE, LinearProgram
-from planner.lifetimes import END_BACKING, END_DEVICE, END_EITHER, INNER, gaps_of
+from planner.arrays import Ints, problem_arrays
+from planner.bounds.master import Master
+from planner.bounds.pricing import lagrangian
+from planner.lifetimes import END_BACKING, gaps_of
 
 if TYPE_CHECKING:
     from planner.problem import Problem
 
-__all__ = ["FluidBound", "fluid_bound", "supports"]
+__all__ = ["Fluid", "supports"]
 
-#: Columns, coefficients, lower and upper side of a row.
-_Row = tuple[list[int], list[int], int, int]
-
-
-@dataclass(frozen=True)
-class FluidBound:
-    """Result of the fluid bound.
-
-    Attributes
-    ----------
-    bound_ns : int
-        Proved for every schedule of the listed order without recomputation, ns.
-    absent : (n_gaps,) float64
-        Largest share of each gap's tensor that is dropped in it.
-    windows : int
-    rows : int
-    seconds : float
-    status : str
-    window_of : (n_ops,) int64
-    """
-
-    bound_ns: int
-    absent: NDArray[np.float64]
-    windows: int
-    rows: int
-    seconds: float
-    status: str
-    window_of: Ints
+Floats = NDArray[np.float64]
 
 
 def supports(problem: Problem) -> str | None:
@@ -84,293 +60,183 @@ def supports(problem: Problem) -> str | None:
         return "recomputation"
     if rules.reorder:
         return "free op order"
-    if rules.direct and any(t.direct for t in problem.machine.tiers):
+    if rules.direct and (any(t.direct for t in problem.machine.tiers) or any(o.placements for o in problem.lowered.ops)):
         return "direct access"
     if len(problem.machine.tiers) > 2:
         return "more than two tiers"
+    if len({o.stream for o in problem.lowered.ops}) > 1:
+        return "several streams"
     return None
 
 
-def equal_windows(duration: Ints, count: int) -> Ints:
-    """Return the window of each op when the order is cut into about ``count`` windows of equal compute time."""
-    total = max(1, int(duration.sum()))
-    middle = np.cumsum(duration) - duration // 2
-    window = (middle * count) // (total + 1)
-    return np.unique(window, return_inverse=True)[1].astype(np.int64)
+@dataclass
+class _Tensors:
+    """The gaps of the tensors that are not ignored, grouped by tensor."""
+
+    tensor: Ints
+    gap: Ints
+    head: Ints
 
 
-class _Model:
-    """The linear program for one choice of windows. A cumulative share is a run (first column, first and last window)."""
-
-    def __init__(self, problem: Problem, window: Ints, cutoff: int, horizon: int) -> None:
-        self.a, self.g = problem_arrays(problem), gaps_of(problem)
-        self.window, self.n = window, len(window)
-        self.count = int(window.max()) + 1 if self.n else 0
-        self.horizon = horizon
-        self.last_op = np.searchsorted(window, np.arange(self.count), side="right") - 1
-        self.big = np.flatnonzero(self.a.size[self.g.tensor] >= cutoff)
-        self._columns()
-        self._rows()
-
-    def _columns(self) -> None:
-        g, last = self.g, self.count
-        self.n_columns = self.count + 1
-        self.out: dict[tuple[int, int], tuple[int, int, int]] = {}  # by (tensor, version)
-        self.drop: dict[int, tuple[int, int, int]] = {}  # by gap; window −1: one column, no copy-out needed
-        self.back: dict[int, tuple[int, int, int]] = {}  # by gap
-        self.share: dict[int, int] = {}  # tensor whose start is chosen → column: share that starts on the backing tier
-        for j in self.big[g.choice[self.big]].tolist():
-            self.share[int(g.tensor[j])] = self._take(1)
-        members: dict[tuple[int, int], list[int]] = {}
-        for j in self.big.tolist():
-            t = int(g.tensor[j])
-            if t in self.share or not (g.clean[j] or self._starts_away(j)):
-                members.setdefault((t, int(g.version[j])), []).append(j)
-        for key, gaps in members.items():
-            first = int(self.window[key[1]]) if key[1] >= 0 else 0
-            final = max(self._final(j) for j in gaps)
-            self.out[key] = (self._take(final - first + 1), first, final)
-        for j in self.big.tolist():
-            key = (int(g.tensor[j]), int(g.version[j]))
-            first = int(self.window[g.lo[j]]) if 0 <= g.lo[j] < self.n else (0 if g.lo[j] < 0 else last)
-            if key not in self.out:
-                self.drop[j] = (self._take(1), -1, -1)
-            elif len(members[key]) == 1:
-                self.drop[j] = self.out[key]
-            else:
-                self.drop[j] = (self._take(self._final(j) - first + 1), first, self._final(j))
-            if g.kind[j] in (INNER, END_DEVICE) or (g.kind[j] == END_EITHER and key[0] in self.share):
-                self.back[j] = (self._take(self._final(j) - first + 1), first, self._final(j))
-        self.cost = np.zeros(self.n_columns, np.int64)
-        self.cost[: last + 1] = 1
-        self.low, self.high = np.zeros(self.n_columns, np.int64), np.ones(self.n_columns, np.int64)
-        for s in range(self.a.n_streams):
-            mine = self.a.stream == s
-            busy = np.zeros(last, np.int64)
-            np.add.at(busy, self.window[mine], self.a.duration[mine])
-            self.low[:last] = np.maximum(self.low[:last], busy)
-        self.high[: last + 1] = np.maximum(self.horizon, self.low[: last + 1])
-        for j in self.big[g.forced[self.big]].tolist():
-            if self._starts_away(j):
-                self.low[self.drop[j][0]] = 1
-            if g.kind[j] == END_BACKING:
-                self.low[self._at(self.drop[j], last)] = 1
-
-    def _starts_away(self, j: int) -> bool:
-        return bool(self.g.forced[j] and self.g.start[j] < 0 and self.g.lo[j] < 0)
-
-    def _final(self, j: int) -> int:
-        """Return the last window that matters for a gap: that of its use, or the one after the last op."""
-        q = int(self.g.stop[j])
-        return int(self.window[q]) if q < self.n else self.count
-
-    def _take(self, count: int) -> int:
-        self.n_columns += count
-        return self.n_columns - count
-
-    @staticmethod
-    def _at(run: tuple[int, int, int], k: int) -> int:
-        """Return the column of a cumulative run at window k; −1 before it begins."""
-        col, first, final = run
-        if first < 0:
-            return col
-        return -1 if k < first else col + min(k, final) - first
-
-    def _rows(self) -> None:
-        g, last = self.g, self.count
-        scale = np.ones(self.n_columns)
-        scale[: last + 1] = 2.0 ** round(np.log2(max(1.0, float(self.low.sum()) / max(1, last))))
-        self.lp = LinearProgram(self.cost, self.low, self.high, scale)
-        rows: list[_Row] = []
-        for col, first, final in {*self.out.values(), *self.drop.values(), *self.back.values()}:
-            rows += [([c + 1, c], [1, -1], 0, INFINITE) for c in range(col, col + max(0, final - first))]
-        for (t, version), (col, _, _) in self.out.items():
-            if version < 0 and t in self.share:
-                rows.append(([col, self.share[t]], [1, -1], 0, INFINITE))
-        for j in self.big.tolist():
-            t = int(g.tensor[j])
-            run, out = self.drop[j], self.out.get((t, int(g.version[j])))
-            if out is not None and run is not out:
-                rows += [([self._at(out, k), run[0] + k - run[1]], [1, -1], 0, INFINITE)
-                         for k in range(run[1], run[2] + 1)]
-            at_end = g.kind[j] == END_EITHER and t in self.share
-            if j in self.back:
-                col, first, final = self.back[j]
-                rows += [([self._at(run, k), col + k - first], [1, -1], 0, INFINITE)
-                         for k in range(first, final) if run[1] >= 0 and self._at(run, k) >= 0]
-                if at_end:  # away at the end is only what started away
-                    rows.append(([self.share[t], self._at(run, final), col + final - first], [1, -1, 1], 0, INFINITE))
-                else:
-                    rows.append(([self._at(run, final), col + final - first], [1, -1], 0, 0))
-            if at_end and out is not None:  # what started away is away at the end, in its last version
-                rows.append(([self._at(out, last), self.share[t]], [1, -1], 0, INFINITE))
-        self._add(rows + self._channels())
-        self.memory_done: set[tuple[int, int]] = set()
-        delta = np.zeros(self.n + 3, np.int64)
-        size = self.a.occupied[g.tensor[self.big], 0]
-        np.add.at(delta, g.lo[self.big] + 1, size)
-        np.subtract.at(delta, g.hi[self.big] + 2, size)
-        self.over = g.base + np.cumsum(delta)[: self.n + 2] - int(self.a.capacity[0])
-
-    def _channels(self) -> list[_Row]:
-        a, b = self.a, self.g.backing
-        if b < 0:
-            return []
-        out, back = int(a.channel[a.link[0, b]]), int(a.channel[a.link[b, 0]])
-        per: dict[tuple[int, int], tuple[list[int], list[int]]] = {}
-
-        def charge(channel: int, run: tuple[int, int, int], cost: int, before: int) -> None:
-            col, first, final = run
-            for k in range(first, final + 1):
-                index, value = per.setdefault((channel, k), ([], []))
-                index.append(col + k - first)
-                value.append(-cost)
-                if k > first or before >= 0:
-                    index.append(col + k - first - 1 if k > first else before)
-                    value.append(cost)
-
-        for (t, version), run in self.out.items():
-            charge(out, run, int(a.copy_time[t, a.link[0, b]]), self.share.get(t, -1) if version < 0 else -1)
-        for j, run in self.back.items():
-            charge(back, run, int(a.copy_time[self.g.tensor[j], a.link[b, 0]]), -1)
-        return [([k, *index], [1, *value], 0, INFINITE) for (_, k), (index, value) in sorted(per.items())]
-
-    def _add(self, rows: list[tuple[list[int], list[int], int, int]]) -> None:
-        if rows:
-            packed = Csr.of(r[0] for r in rows)
-            self.lp.add_rows(packed.start, packed.item, np.array([v for r in rows for v in r[1]], np.int64),
-                             np.array([r[2] for r in rows], np.int64), np.array([r[3] for r in rows], np.int64))
-
-    def absent(self, value: NDArray[np.float64]) -> list[tuple[int, int, int, float]]:
-        """Return (gap, first position, last position, absent share) by window, positions shifted by one."""
-        found = []
-        for j in self.big.tolist():
-            for k, lo, hi in self._spans(j):
-                d = self._at(self.drop[j], k)
-                i = self._at(self.back[j], k - 1) if j in self.back else -1
-                share = (value[d] if d >= 0 else 0.0) - (value[i] if i >= 0 else 0.0)
-                if share > 1e-9:
-                    found.append((j, lo + 1, hi + 1, share))
-        return found
-
-    def _spans(self, j: int) -> list[tuple[int, int, int]]:
-        """Return (window, first op, last op) of the positions where a gap is open."""
-        lo, hi = int(self.g.lo[j]), int(self.g.hi[j])
-        spans = []
-        if lo < 0:
-            spans.append((0, -1, -1))
-            lo = 0
-        while lo <= min(hi, self.n - 1):
-            k = int(self.window[lo])
-            end = min(hi, int(self.last_op[k]))
-            spans.append((k, lo, end))
-            lo = end + 1
-        if hi >= self.n:
-            spans.append((self.count, self.n, self.n))
-        return spans
-
-    def add_memory_rows(self, value: NDArray[np.float64] | None, tolerance: float) -> int:
-        """Add the worst broken row of each window; all windows' largest at first. Returns how many were added."""
-        excess = self.over.astype(np.float64)
-        if value is not None:
-            delta = np.zeros(self.n + 3)
-            size = self.a.occupied[:, 0]
-            for j, lo, hi, share in self.absent(value):
-                delta[lo] -= share * size[self.g.tensor[j]]
-                delta[hi + 1] += share * size[self.g.tensor[j]]
-            excess = excess + np.cumsum(delta)[: self.n + 2]
-        picks = []
-        if excess[0] > tolerance:
-            picks.append((0, 0))
-        if excess[self.n + 1] > tolerance:
-            picks.append((self.n + 1, self.count))
-        for k in range(self.count):
-            first = int(self.last_op[k - 1]) + 1 if k else 0
-            at = first + int(np.argmax(excess[first + 1:int(self.last_op[k]) + 2])) + 1
-            if excess[at] > tolerance:
-                picks.append((at, k))
-        picks = [p for p in picks if p not in self.memory_done]
-        self.memory_done.update(picks)
-        open_at: dict[int, list[int]] = {at: [] for at, _ in picks}
-        places = sorted(open_at)
-        for j in self.big.tolist():
-            lo = np.searchsorted(places, self.g.lo[j] + 1)
-            hi = np.searchsorted(places, self.g.hi[j] + 1, side="right")
-            for at in places[lo:hi]:
-                open_at[at].append(j)
-        rows: list[_Row] = []
-        for at, k in picks:
-            index, weight = [], []
-            for j in open_at[at]:
-                size = int(self.a.occupied[self.g.tensor[j], 0])
-                for column, sign in ((self._at(self.drop[j], k), 1),
-                                     (self._at(self.back[j], k - 1) if j in self.back else -1, -1)):
-                    if column >= 0:
-                        index.append(column)
-                        weight.append(sign * size)
-            if index:
-                rows.append((index, weight, int(self.over[at]), INFINITE))
-        self._add(rows)
-        return len(rows)
-
-
-def fluid_bound(problem: Problem, *, time_limit: float = 20.0, windows: int = 48, cutoff_share: float = 0.0005,
-                rounds: int = 6, horizon: int | None = None) -> FluidBound | None:
-    """Bound the makespan of every schedule of the listed order from below.
+class Fluid:
+    """The fluid bound of one problem, refined as long as the caller likes.
 
     Parameters
     ----------
     problem : Problem
-    time_limit : float
-        Seconds.
-    windows : int
-        About how many windows of equal compute time.
-    cutoff_share : float
-        The smallest tensors are treated as absent for free while they make up no more than this share of all gap bytes.
-    rounds : int
-        How often broken memory rows are added.
-    horizon : int, optional
-        Nanoseconds that some plan is known not to exceed.
+        `supports` must be None.
+    ignore : float
+        Share of all gap bytes that the smallest tensors may make up and be ignored.
 
-    Returns
-    -------
-    FluidBound or None
-        None if the bound does not hold for the problem (see `supports`).
+    Attributes
+    ----------
+    bound_ns : int
+        Best bound so far, proved for every schedule of the listed order without recomputation, ns.
+    absent : (n_gaps,) float64
+        Share of each gap's tensor that the last solution drops.
+    points : (K,) int64
+        2·j for the start of op j, 2·j + 1 for its end, 2·n for the end of the program.
     """
-    begin = time.perf_counter()
-    if supports(problem) is not None:
-        return None
-    a, g = problem_arrays(problem), gaps_of(problem)
-    if a.n_ops == 0 or len(g) == 0:
-        return None
-    if horizon is None:
-        copies = a.copy_time.sum(axis=1)[g.tensor] if a.n_links else np.zeros(len(g), np.int64)
-        horizon = 10 * (int(a.duration.sum()) + int(copies.sum())) + 1
-    window = equal_windows(a.duration, min(windows, a.n_ops))
-    model = _Model(problem, window, _cutoff(a.size[g.tensor], cutoff_share), horizon)
-    model.add_memory_rows(None, 0.0)
-    best, found = 0, None
-    tolerance = 1e-5 * max(1, int(a.capacity[0]))
-    for _ in range(rounds):
-        left = time_limit - (time.perf_counter() - begin)
-        if left < 0.05 and found is not None:
-            break
-        found = model.lp.solve(left)
-        best = max(best, model.lp.safe_bound(found.dual))
-        if found.status != "Optimal" or not model.add_memory_rows(found.value, tolerance):
-            break
-    assert found is not None
-    absent = np.zeros(len(g))
-    for j in model.big.tolist():
-        column = model._at(model.drop[j], model._final(j))
-        absent[j] = found.value[column] if column >= 0 else 0.0
-    return FluidBound(best, absent, model.count, model.lp.n_rows, time.perf_counter() - begin, found.status, window)
+
+    def __init__(self, problem: Problem, ignore: float = 0.0005) -> None:
+        self.a, self.g = problem_arrays(problem), gaps_of(problem)
+        g, a = self.g, self.a
+        self.bound_ns = 0
+        self.absent = np.zeros(len(g))
+        self.length: Floats = np.zeros(0)
+        self.status = "new"
+        size = a.size[g.tensor]
+        keep = np.flatnonzero(size >= _cutoff(size, ignore))
+        first = np.flatnonzero(np.r_[True, g.tensor[keep][1:] != g.tensor[keep][:-1]]) if len(keep) else keep
+        self.t = _Tensors(g.tensor[keep][first], keep, np.r_[first, len(keep)].astype(np.int64))
+        delta = np.zeros(a.n_ops + 3, np.int64)
+        np.add.at(delta, g.lo[keep] + 1, a.occupied[g.tensor[keep], 0])
+        np.subtract.at(delta, g.hi[keep] + 2, a.occupied[g.tensor[keep], 0])
+        self.over = g.base + np.cumsum(delta)[: a.n_ops + 2] - int(a.capacity[0])
+        b = g.backing
+        self.shared = b > 0 and a.channel[a.link[0, b]] == a.channel[a.link[b, 0]]
+        zero = np.zeros(len(self.t.tensor))
+        self.size = a.occupied[self.t.tensor, 0].astype(np.float64)
+        self.out_cost = a.copy_time[self.t.tensor, a.link[0, b]].astype(np.float64) if b > 0 else zero
+        self.in_cost = a.copy_time[self.t.tensor, a.link[b, 0]].astype(np.float64) if b > 0 else zero
+        self.clock = np.r_[0, np.cumsum(a.duration)]
+        self.points = self._first_points(24)
+
+    def _first_points(self, count: int) -> Ints:
+        """Return the start and end of the op with the largest overrun in each of ``count`` slices of equal compute time."""
+        n = self.a.n_ops
+        slice_of = np.minimum(count - 1, self.clock[:-1] * count // max(1, int(self.clock[-1])))
+        picks: list[int] = []
+        for s in range(count):
+            ops = np.flatnonzero(slice_of == s)
+            if len(ops):
+                j = int(ops[np.argmax(self.over[ops + 1])])
+                picks += [2 * j, 2 * j + 1]
+        return np.unique(np.array([*picks, 0, 2 * n], np.int64))
+
+    def refine(self, factor: float = 2.0) -> bool:
+        """Cut the windows that were longest in the last solution; return whether any point was added."""
+        n, points = self.a.n_ops, self.points
+        if len(points) >= 2 * n + 1:
+            return False
+        length = self.length if len(self.length) == len(points) else np.diff(np.r_[0, points]).astype(np.float64)
+        want = int(len(points) * (factor - 1)) + 2
+        pieces = np.maximum(0, np.floor(want * length / max(1e-9, length.sum()))).astype(np.int64)
+        for k in np.argsort(-length)[: max(1, want // 2)]:
+            pieces[k] = max(pieces[k], 1)
+        new: list[int] = []
+        for k in np.flatnonzero(pieces).tolist():
+            lo = int(points[k - 1]) if k else -1
+            inside = np.arange(lo + 1, int(points[k]))
+            if not len(inside):
+                continue
+            for part in np.array_split(inside, min(len(inside), int(pieces[k]))):
+                ops = np.minimum(part // 2, n - 1)
+                j = int(ops[np.argmax(self.over[ops + 1])])
+                new += [e for e in (2 * j, 2 * j + 1) if lo < e < points[k]]
+        merged = np.unique(np.r_[points, np.array(new, np.int64)])
+        grew = len(merged) > len(points)
+        self.points = merged
+        return grew
+
+    def solve(self, time_limit: float, tolerance: float = 2e-4, goal_ns: int | None = None) -> int:
+        """Solve for the points as they are; return the best bound so far.
+
+        Parameters
+        ----------
+        time_limit : float
+            Seconds.
+        tolerance : float
+            Stop when master and bound differ by no more than this share.
+        goal_ns : int, optional
+            Stop when the bound reaches this, ns.
+        """
+        begin = time.perf_counter()
+        P, g, gap = self.points, self.g, self.t.gap
+        n = self.a.n_ops
+        clock_at = np.where(P >= 2 * n, self.clock[n], self.clock[np.minimum((P + 1) // 2, n)])
+        busy = np.diff(np.r_[0, clock_at]).astype(np.float64)
+        over = self.over[np.minimum(P // 2, n) + 1].astype(np.float64)
+        closes = np.searchsorted(P, np.minimum(2 * g.stop[gap], 2 * n), "left")
+        closes[g.kind[gap] >= END_BACKING] = len(P) - 1
+        args = (
+            self.t.head, g.kind[gap], g.version[gap], g.clean[gap], g.choice[gap], g.forced[gap],
+            np.searchsorted(P, np.where(g.version[gap] < 0, -1, 2 * g.version[gap] + 1), "right"),
+            np.searchsorted(P, np.where(g.start[gap] < 0, -1, 2 * g.start[gap] + 1), "right"), closes,
+            np.searchsorted(P, 2 * g.lo[gap], "left"), np.searchsorted(P, np.minimum(2 * g.hi[gap] + 1, 2 * n), "right"),
+            self.size, self.out_cost, self.in_cost,
+        )
+        master = Master(busy, over, self.shared, self.t.head, self.size, self.out_cost, self.in_cost, args[10])
+        out_at, from_at, back_at = (np.full(len(gap), -1, np.int64) for _ in range(3))
+        starts, values = np.zeros(len(self.t.tensor), np.bool_), np.zeros(len(self.t.tensor))
+
+        def price(alpha: Floats, beta: Floats, mu: Floats) -> float:
+            value, error = lagrangian(alpha, beta, mu, over, busy, self.shared, *args, out_at, from_at, back_at, starts,
+                                      values)
+            master.add(out_at, from_at, back_at)
+            bound = int(np.ceil(value - error - 1e-9 * min(1.0, abs(value))))
+            self.bound_ns = max(self.bound_ns, bound)
+            return float(value)
+
+        zero = np.zeros(len(P))
+        best = price(zero, zero, np.where(over > 0, 1.0, 0.0))  # everything that helps is away
+        best = max(best, price(zero, zero, zero))
+        center = (zero, zero, zero)
+        self.status = "time"
+        keep = 0.6
+        for round_ in range(400):
+            left = time_limit - (time.perf_counter() - begin)
+            if left <= 0:
+                break
+            found = master.solve(left)
+            if found is None:
+                break
+            value, prices = found
+            self.length = master.length
+            if value - best <= tolerance * max(1.0, abs(best)) or (goal_ns is not None and self.bound_ns >= goal_ns):
+                self.status = "converged"
+                break
+            smooth = tuple(keep * c + (1 - keep) * p for c, p in zip(center, prices, strict=True))
+            here = price(*smooth)
+            if here > best:
+                best, center = here, smooth
+                keep = min(0.85, keep + 0.05)
+            else:
+                keep = max(0.0, keep - 0.15)
+                here = price(*prices)
+                if here > best:
+                    best, center = here, prices
+            if round_ and time.perf_counter() - begin > time_limit:
+                break
+        self.absent[gap] = master.shares(len(gap))
+        self.prices = center
+        return self.bound_ns
 
 
 def _cutoff(size: Ints, share: float) -> int:
     """Return the size below which tensors are ignored."""
+    if len(size) <= 200:
+        return 0
     ordered = np.sort(size)
     total = np.cumsum(ordered)
-    if not len(ordered) or len(ordered) <= 400:
-        return 0
     return int(ordered[np.searchsorted(total, share * total[-1])])
