@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from planner.bounds.fluid import Fluid, supports
-from planner.heuristics.greedy import repair_choice
+from planner.heuristics.greedy import greedy_choice
 from planner.heuristics.list_schedule import decode, schedule, schedule_input
 from planner.heuristics.local_search import improve
 from planner.lifetimes import gaps_of
@@ -41,7 +41,7 @@ def bound_and_search(session: Anytime, choice: Bools) -> None:
             if session.done:
                 return
             for threshold in (0.1, 0.3, 0.5, 0.7, 0.9):
-                guided = repair_choice(problem, (fluid.absent > threshold) & gaps.free)
+                guided = greedy_choice(problem, (fluid.absent > threshold) & gaps.free)
                 if guided is not None:
                     choice = _better(session, choice, guided)
             growing = fluid.refine() and not (session.reproducible and len(fluid.points) > 600)

@@ -23,7 +23,7 @@ from planner.lifetimes import Bools, gaps_of
 if TYPE_CHECKING:
     from planner.problem import Problem
 
-__all__ = ["best_greedy", "greedy_choice", "repair_choice"]
+__all__ = ["best_greedy", "greedy_choice"]
 
 
 def greedy_choice(problem: Problem, start: Bools | None = None, reach: float = 1.0) -> Bools | None:
@@ -63,17 +63,6 @@ def best_greedy(problem: Problem) -> Bools | None:
         if makespan >= 0 and (found is None or (makespan, moved) < found):
             best, found = vacated, (makespan, moved)
     return best
-
-
-def repair_choice(problem: Problem, vacated: Bools) -> Bools | None:
-    """Make a choice fit: vacate more where it is over budget, keep what is not needed; None if nothing fits."""
-    full = greedy_choice(problem, vacated)
-    if full is None:
-        return None
-    data, g = schedule_input(problem), gaps_of(problem)
-    _keep_what_fits(full, g.resident(data.occupied, full), data.capacity, data.occupied, g.tensor, g.lo, g.hi, g.free,
-                    g.mate, data.args[20])
-    return full
 
 
 @numba.njit(cache=True)
@@ -159,24 +148,3 @@ def _greedy(vac, resident, room, dur, out_time, in_time, occ, tensor, version, s
         if best < 0:
             return False
         _set(best, True, vac, resident, occ, tensor, lo, hi, mate)
-
-
-@numba.njit(cache=True)
-def _keep_what_fits(vac, resident, room, occ, tensor, lo, hi, free, mate, in_time):  # type: ignore[no-untyped-def]
-    """Keep vacated gaps that the budget has room for, dearest first."""
-    order = np.argsort(-in_time[tensor])
-    for g in order:
-        if not vac[g] or not free[g]:
-            continue
-        fits = True
-        h = g
-        for _ in range(2):
-            for j in range(lo[h] + 1, hi[h] + 2):
-                if resident[j] + occ[tensor[h]] > room:
-                    fits = False
-                    break
-            h = mate[h]
-            if h < 0 or not fits:
-                break
-        if fits:
-            _set(g, False, vac, resident, occ, tensor, lo, hi, mate)

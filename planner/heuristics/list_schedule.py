@@ -502,6 +502,18 @@ def run_pass(vac, planned, code, dur, stream, n_streams, op_at, operand, follow,
         for j in range(rd[i], rd[i + 1]):
             begin = max(begin, produced[reads[j]])
         for j in range(up[i], up[i + 1]):
+            begin = max(begin, used[updates[j]])
+        for j in range(af[i], af[i + 1]):
+            begin = max(begin, op_end[after[j]])
+        if wr[i + 1] > wr[i]:
+            begin = max(begin, s[_FREED_DEV])
+        # copies out that can begin before this op does, ahead of the drops below that later ones have to wait for
+        while s[_OUT] > 0 and chan[co] < begin:
+            if not _copy_out(code, s, out_k, out_i, out_state, out_for, tensor, chan, co, produced, used, on_host,
+                             produced_host, used_host, occ_host, host_room, out_time, size, open_gap, state, vac,
+                             pend_k, pend_i, spare_k, spare_i, wanted):
+                return FAIL, 0, 0, 0
+        for j in range(up[i], up[i + 1]):
             t = updates[j]
             begin = max(begin, used[t])
             if on_host[t]:
@@ -509,10 +521,6 @@ def run_pass(vac, planned, code, dur, stream, n_streams, op_at, operand, follow,
                 on_host[t] = False
                 s[_FREED_HOST] = max(s[_FREED_HOST], used_host[t])
                 s[_HOST] -= occ_host[t]
-        for j in range(af[i], af[i + 1]):
-            begin = max(begin, op_end[after[j]])
-        if wr[i + 1] > wr[i]:
-            begin = max(begin, s[_FREED_DEV])
         end = begin + dur[i]
         stream_free[stream[i]] = end
         op_end[i] = end
