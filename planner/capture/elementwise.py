@@ -15,6 +15,7 @@ __all__ = ["per_element"]
 #: Operations per element of the larger side (input or output) → kernels. 0: the kernel only moves bytes.
 _KERNELS = {
     0: """
+        copy reflection_pad1d reflection_pad3d replication_pad3d nonzero
         embedding gather index_select index take _unsafe_index index_copy index_copy_ scatter scatter_
         masked_scatter slice_scatter select_scatter slice_backward select_backward diagonal_backward cat stack
         repeat repeat_interleave roll flip constant_pad_nd reflection_pad2d replication_pad2d tril triu im2col
@@ -23,6 +24,7 @@ _KERNELS = {
         new_ones new_full zero_ fill_ fill lift_fresh_copy lift_fresh masked_fill masked_fill_
     """,
     1: """
+        floor_divide _adaptive_avg_pool3d _embedding_bag
         mean sum amax amin max min prod any all argmax argmin cumsum cumprod bincount histc nll_loss_forward
         nll_loss_backward nll_loss2d_forward nll_loss2d_backward embedding_dense_backward index_put index_put_
         _index_put_impl_ _unsafe_index_put index_add index_add_ scatter_add scatter_add_ scatter_reduce
@@ -40,6 +42,7 @@ _KERNELS = {
     5: "_softmax _log_softmax _safe_softmax _fused_rms_norm glu",
     6: "glu_backward",
     8: """
+        _native_batch_norm_legit_no_training
         native_layer_norm native_batch_norm _native_batch_norm_legit cudnn_batch_norm native_group_norm
         upsample_bilinear2d upsample_bilinear2d_backward _upsample_bilinear2d_aa randn randn_like randperm normal_
         exponential_
@@ -50,7 +53,7 @@ _KERNELS = {
     14: "native_layer_norm_backward",
     15: "_fused_adamw_ _fused_adam_",
     16: "grid_sampler_2d searchsorted bucketize",
-    27: "max_pool3d_with_indices",
+    27: "avg_pool3d max_pool3d_with_indices",
     32: "upsample_bicubic2d",
 }
 _PER_ELEMENT = {name: count for count, names in _KERNELS.items() for name in names.split()}
@@ -61,4 +64,9 @@ def per_element(func: Any) -> int | None:
     name = func._schema.name.split("::")[-1]
     if func._schema.name.startswith("aten::") and name in _PER_ELEMENT:
         return _PER_ELEMENT[name]
-    return 1 if torch.Tag.pointwise in func.tags else None
+    if torch.Tag.pointwise in func.tags:
+        return 1
+    # The gradient of a pointwise function is pointwise as well, with its derivative to evaluate.
+    forward = getattr(torch.ops.aten, name.removesuffix("_backward"), None) if name.endswith("_backward") else None
+    overloads = forward.overloads() if forward is not None else []
+    return 3 if any(torch.Tag.pointwise in getattr(forward, o).tags for o in overloads) else None

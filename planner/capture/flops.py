@@ -35,6 +35,13 @@ def _linear(args: tuple[Any, ...]) -> int:
     return int(2 * math.prod(args[0].shape) * args[1].shape[0])
 
 
+def _grouped(args: tuple[Any, ...]) -> int:
+    """Products of groups of rows with one matrix each: every row (or inner element) is used once."""
+    a, b = args[:2]
+    share = a.shape[0] if a.dim() == 3 and b.dim() == 2 else 1
+    return int(2 * a.numel() * b.shape[-1] // max(share, 1))
+
+
 _OWN: dict[Any, Callable[[tuple[Any, ...]], int]] = {
     _aten._scaled_dot_product_flash_attention_for_cpu: lambda a: attention_flops(*a[:3]),
     _aten._scaled_dot_product_flash_attention_for_cpu_backward: lambda a: attention_backward_flops(*a[1:4]),
@@ -46,6 +53,7 @@ _OWN: dict[Any, Callable[[tuple[Any, ...]], int]] = {
     _aten._scaled_dot_product_efficient_attention: lambda a: attention_flops(*a[:3]),
     _aten._scaled_dot_product_efficient_attention_backward: lambda a: attention_backward_flops(*a[1:4]),
     _aten.linear: _linear,
+    _aten._grouped_mm: _grouped,
     _aten.dot: lambda a: 2 * int(a[0].numel()),
     _aten.mv: lambda a: 2 * int(a[0].numel()),
     _aten.addmv: lambda a: 2 * int(a[1].numel()),

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import inspect
+import copy
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,11 @@ import torch
 from torch.nn import functional
 
 from planner.capture.assemble import Captured
+from planner.capture.serving import trace_serving
 from planner.capture.torch_ import trace_inference, trace_training
-from planner.capture.trace import Result, Source
 from planner.errors import CaptureError, MissingDependencyError
 
-__all__ = ["config_from_file", "is_config", "trace_config", "transformers_library"]
+__all__ = ["config_from_file", "is_config", "kind_of", "trace_config", "transformers_library"]
 
 _ATTENTION = "planner_fused"
 
@@ -76,87 +77,37 @@ def _build(config: Any, kind: str) -> torch.nn.Module:
     classes = {
         "causal": library.AutoModelForCausalLM, "masked": library.AutoModelForMaskedLM,
         "image": library.AutoModelForImageClassification, "base": library.AutoModel,
+        "seq2seq": library.AutoModelForSeq2SeqLM,
     }
-    arguments: dict[str, Any] = {}
-    if kind != "image" or hasattr(config, "num_attention_heads"):
-        arguments["attn_implementation"] = _ATTENTION
-    built: torch.nn.Module = classes[kind].from_config(config, **arguments)
+    built = _with_attention(lambda **how: classes[kind].from_config(config, **how))
     if kind == "causal" and getattr(built, "loss_type", None) is None:
         built.loss_type = "ForCausalLM"  # its fallback, named so that it does not warn
     return built
 
 
-def _kind(config: Any) -> str:
+def _with_attention(build: Callable[..., Any]) -> Any:
+    """Build with this package's attention, or with what the model's own code offers where it takes no other."""
+    for implementation in (_ATTENTION, "sdpa"):
+        try:
+            return build(attn_implementation=implementation)
+        except (KeyError, ValueError, TypeError):
+            continue
+    return build()
+
+
+def kind_of(config: Any) -> str:
+    """Return which head and inputs a model has: causal, masked, seq2seq, image or base."""
     library = transformers_library()
     if hasattr(config, "image_size") or (hasattr(config, "embedding_size") and hasattr(config, "depths")):
         return "image"
+    if getattr(config, "is_encoder_decoder", False):
+        return "seq2seq"
     masked = type(config) in library.models.auto.modeling_auto.MODEL_FOR_MASKED_LM_MAPPING
     encoder = masked and not getattr(config, "is_decoder", False)
     causal = type(config) in library.models.auto.modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING
     if encoder or not causal:
         return "masked" if masked else "base"
     return "causal"
-
-
-class _Written:
-    """Cache of a prefill: what is handed in is the cache, so nothing is copied."""
-
-    is_compileable = False
-    is_sliding: list[bool] = []  # noqa: RUF012  read by transformers
-
-    def __init__(self) -> None:
-        self.pairs: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
-
-    def update(self, key: torch.Tensor, value: torch.Tensor, layer: int, *_: Any, **__: Any) -> Any:
-        self.pairs[layer] = (key, value)
-        return key, value
-
-    def get_seq_length(self, *_: Any) -> int:
-        return 0
-
-    def get_mask_sizes(self, length: Any, *_: Any) -> tuple[Any, int]:
-        return length, 0
-
-
-class _InPlace(_Written):
-    """Cache of a decode step: full-length buffers, the new token written at its position."""
-
-    def __init__(self, pairs: list[tuple[torch.Tensor, torch.Tensor]], position: torch.Tensor) -> None:
-        super().__init__()
-        self.pairs, self.position = dict(enumerate(pairs)), position
-
-    def update(self, key: torch.Tensor, value: torch.Tensor, layer: int, *_: Any, **__: Any) -> Any:
-        held = self.pairs[layer]
-        for buffer, new in zip(held, (key, value), strict=True):
-            buffer.index_copy_(2, self.position, new)
-        return held
-
-    def get_seq_length(self, *_: Any) -> int:
-        return int(self.pairs[0][0].shape[2]) - 1
-
-
-class _Serving(torch.nn.Module):  # type: ignore[misc, unused-ignore]
-    """Prefill or decode of a causal model; logits of the last token only."""
-
-    def __init__(self, config: Any) -> None:
-        super().__init__()
-        self.model = _build(config, "causal")
-        names = inspect.signature(self.model.forward).parameters
-        self.cache_name = "cache" if "cache" in names else "past_key_values"
-
-    def forward(self, input_ids: torch.Tensor, position: torch.Tensor, kv: list[Any] | None = None) -> Any:
-        cache = _Written() if kv is None else _InPlace(kv, position)
-        out = self.model(input_ids=input_ids, position_ids=position[None].expand(input_ids.shape[0], -1),
-                         use_cache=True, logits_to_keep=1, **{self.cache_name: cache})
-        return out.logits, cache.pairs
-
-
-def _describe(out: Any) -> list[tuple[torch.Tensor, Result]]:
-    logits, pairs = out
-    found = [(logits, Result("logits", "output"))]
-    for layer, pair in sorted(pairs.items()):
-        found += [(t, Result(f"kv.{layer}.{part}", "kv")) for part, t in zip(("key", "value"), pair, strict=True)]
-    return found
 
 
 def trace_config(
@@ -180,12 +131,16 @@ def trace_config(
     CaptureError
         The mode does not fit the model, or the model's program is not static.
     """
-    kind = _kind(config)
+    if mode != "train" and (optimizer is not None or master_weights):
+        raise CaptureError(f"an optimizer has no effect in mode {mode!r}")
+    config = copy.deepcopy(config)  # it is changed below
+    kind = kind_of(config)
     graph_name = name or f"{config.model_type}-{mode}"
     if mode in ("prefill", "decode"):
         if kind != "causal":
             raise CaptureError(f"{mode} needs a causal language model; {config.model_type!r} is not one")
-        return _serve(config, mode, batch, seq, dtype, graph_name)
+        return trace_serving(lambda: _build(config, "causal"), mode, batch=batch, seq=seq, dtype=dtype, name=graph_name,
+                             model_type=config.model_type)
     if kind == "image":
         size = getattr(config, "image_size", 224)
         sides = (size, size) if isinstance(size, int) else tuple(size)
@@ -194,31 +149,20 @@ def trace_config(
     else:
         inputs = {"input_ids": torch.empty(batch, seq, dtype=torch.int64, device="meta")}
         target = torch.empty(batch, seq, dtype=torch.int64, device="meta")
+        if kind == "seq2seq" and mode == "inference":
+            inputs["decoder_input_ids"] = target
     if mode == "inference":
         return trace_inference(lambda: _build(config, kind), inputs, dtype=dtype, name=graph_name)
     if mode != "train":
         raise CaptureError(f"mode {mode!r} is not known; use train, prefill, decode or inference")
     if kind == "base":
         raise CaptureError(f"{config.model_type!r} has no language or image head, so there is no loss to train on")
-    if kind == "causal":
+    if kind in ("causal", "seq2seq"):
         config.use_cache = False
+    if kind == "seq2seq":
+        for token in ("decoder_start_token_id", "pad_token_id"):
+            if getattr(config, token, None) is None:
+                setattr(config, token, 0)  # which token does not matter to shapes
     return trace_training(
         lambda: _build(config, kind), {**inputs, "labels": target}, dtype=dtype, optimizer=optimizer,
         master_weights=master_weights, name=graph_name)
-
-
-def _serve(config: Any, mode: str, batch: int, seq: int, dtype: str | None, name: str) -> Captured:
-    length = seq if mode == "prefill" else 1
-    inputs: dict[str, Any] = {
-        "input_ids": torch.empty(batch, length, dtype=torch.int64, device="meta"),
-        "position": torch.empty(length, dtype=torch.int64, device="meta"),
-    }
-    state: dict[str, Source] = {}
-    if mode == "decode":
-        heads = getattr(config, "num_key_value_heads", None) or config.num_attention_heads
-        width = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
-        layers = range(config.num_hidden_layers)
-        inputs["kv"] = [tuple(torch.empty(batch, heads, seq, width, device="meta") for _ in "kv") for _ in layers]
-        state = {f"kv.{2 * i + j}": Source(f"kv.{i}.{part}", "kv", "any", "home")
-                 for i in layers for j, part in enumerate(("key", "value"))}
-    return trace_inference(lambda: _Serving(config), inputs, dtype=dtype, name=name, state=state, describe=_describe)

@@ -11,7 +11,7 @@ import torch
 from torch.nn import functional
 
 from planner.capture.assemble import Captured
-from planner.capture.models_hf import transformers_library, config_from_file, is_config, trace_config
+from planner.capture.models_hf import config_from_file, is_config, kind_of, trace_config, transformers_library
 from planner.capture.nets import VGG19, MoE, UNet
 from planner.capture.torch_ import trace_inference, trace_training
 from planner.errors import CaptureError
@@ -77,8 +77,8 @@ def trace_named(
     training: dict[str, Any] = {**common, "optimizer": optimizer, "master_weights": master_weights}
     if mode not in ("train", "prefill", "decode", "inference"):
         raise CaptureError(f"mode {mode!r} is not known; use train, prefill, decode or inference")
-    if optimizer is not None and mode != "train":
-        raise CaptureError(f"optimizer {optimizer!r} has no effect in mode {mode!r}")
+    if mode != "train" and (optimizer is not None or master_weights):
+        raise CaptureError(f"an optimizer has no effect in mode {mode!r}")
     if source in _CONFIGS or source.endswith(".json"):
         if source in _CONFIGS:
             kind, arguments = _CONFIGS[source]
@@ -92,7 +92,9 @@ def trace_named(
             raise CaptureError(f"{source!r} has no KV cache; use mode train or inference")
         if layers is not None and source != "moe":
             raise CaptureError(f"{source!r} has a fixed number of layers")
-        length = seq or plain.seq
+        if seq is not None and kind_of(config) == "image":
+        raise CaptureError(f"{config.model_type!r} takes images of the size in its config; seq does not apply")
+    length = seq or plain.seq
         inputs = plain.inputs(batch, length)
         if mode == "inference":
             return trace_inference(lambda: plain.factory(layers), inputs, **common)
@@ -110,6 +112,8 @@ def _config(
         if not hasattr(config, "num_hidden_layers"):
             raise CaptureError(f"{config.model_type!r} has no number of layers to change")
         config.num_hidden_layers = layers
+    if seq is not None and kind_of(config) == "image":
+        raise CaptureError(f"{config.model_type!r} takes images of the size in its config; seq does not apply")
     length = seq or min(1024, getattr(config, "max_position_embeddings", 1024))
     return trace_config(config, mode, batch=batch, seq=length, **training)
 

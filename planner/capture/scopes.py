@@ -49,11 +49,11 @@ class ScopeRecorder(TorchDispatchMode):  # type: ignore[misc, unused-ignore]
         self._last = ""
 
     @contextmanager
-    def watching(self, module: torch.nn.Module) -> Iterator[None]:
-        """Follow the calls of a module's parts while the context is open."""
+    def watching(self, module: torch.nn.Module, prefix: str = "") -> Iterator[None]:
+        """Follow the calls of a module's parts while the context is open; ``prefix`` is left out of their names."""
         handles: list[Any] = []
         for name, part in module.named_modules():
-            handles.append(part.register_forward_pre_hook(self._entering(name)))
+            handles.append(part.register_forward_pre_hook(self._entering(f"{name}.".removeprefix(prefix)[:-1])))
             handles.append(part.register_forward_hook(self._leaving, always_call=True))
         try:
             yield

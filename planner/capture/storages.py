@@ -125,6 +125,8 @@ class _Condenser:
         known = set(map(storage_key, operands))
         fresh = [t for t in tensors_in(out) if storage_key(t) not in known]
         writes, updates = self.keys(fresh), self.keys(mutated)
+        if torch.Tag.inplace_view in func.tags:
+            return  # t_(), squeeze_(), as_strided_() change the view, not the storage
         if short in _EMPTY:
             self.unfilled.update(writes)
             return

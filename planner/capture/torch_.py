@@ -142,7 +142,7 @@ def capture_inference(
 def trace_inference(
     module: Module, inputs: object, *, name: str | None = None, dtype: str | torch.dtype | None = None,
     device: str = "cpu", price: Mapping[str, PriceRule] | None = None, state: Mapping[str, Source] | None = None,
-    describe: Callable[[Any], list[tuple[torch.Tensor, Result]]] | None = None,
+    describe: Callable[[Any], list[tuple[torch.Tensor, Result]]] | None = None, prefix: str = "",
 ) -> Captured:
     """Capture as `capture_inference` does and keep the torch program.
 
@@ -152,6 +152,8 @@ def trace_inference(
         What certain inputs are, by input name, where they are not plain inputs.
     describe : callable, optional
         Turns the module's output into tensors and what they are.
+    prefix : str
+        Left out of the names of parameters and ops.
     """
     mode, wanted = new_fake_mode(), dtype_of(dtype)
     model = build_module(module, mode)
@@ -171,7 +173,8 @@ def trace_inference(
 
     tensors = [*params.values(), *buffers.values(), *(flat[i] for i in where)]
     inputs_are = [(state or {}).get(s.name, s) for s in _input_sources(model, args, kwargs, ())]
-    traced = trace(function, tensors, [*_state_sources(params, buffers), *inputs_are], mode, model)
+    state_is = [replace(s, name=s.name.removeprefix(prefix)) for s in _state_sources(params, buffers)]
+    traced = trace(function, tensors, [*state_is, *inputs_are], mode, model, prefix)
     condensed = condense(traced.module, _default_dtype(params), price)
     return assemble(name or type(model).__name__, traced, condensed, None, {})
 

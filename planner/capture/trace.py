@@ -53,6 +53,7 @@ def trace(
     sources: Sequence[Source],
     mode: FakeTensorMode,
     root: torch.nn.Module,
+    prefix: str = "",
 ) -> Traced:
     """Trace ``function``.
 
@@ -66,6 +67,8 @@ def trace(
         The mode that ``tensors`` belong to.
     root : Module
         Its parts give the names.
+    prefix : str
+        Left out of the names, e.g. of a wrapper.
 
     Raises
     ------
@@ -82,7 +85,7 @@ def trace(
         return list(out)
 
     try:
-        with warnings.catch_warnings(), recorder.watching(root), mode:
+        with warnings.catch_warnings(), recorder.watching(root, prefix), mode:
             warnings.simplefilter("ignore")
             module: Any = make_fx(step)(list(tensors))
     except CaptureError:

@@ -60,6 +60,38 @@ def test_config_object() -> None:
     assert capture(config, mode="decode", batch=1, seq=8).name == "gpt2-decode"
 
 
+def test_names_are_those_of_training(config_file: str) -> None:
+    served, trained = capture_named(config_file, mode="decode", seq=8), capture_named(config_file, seq=8)
+    weights = [{t.name for t in g.tensors if t.kind == "weight"} for g in (served, trained)]
+    assert weights[0] == weights[1]
+    assert "model.layers.0.mlp.gate_proj" in served.op
+
+
+def test_multi_query_cache_has_one_head() -> None:
+    from transformers import FalconConfig
+
+    config = FalconConfig(num_hidden_layers=1, hidden_size=64, num_attention_heads=4, vocab_size=50)
+    graph = capture(config, mode="decode", batch=2, seq=8)
+    assert graph.tensor["kv.0.key"].size == 2 * 1 * 8 * 16 * 2
+
+
+def test_grouped_experts_use_each_token_once_per_choice() -> None:
+    from transformers import MixtralConfig
+
+    config = MixtralConfig(num_hidden_layers=1, hidden_size=64, intermediate_size=128, num_attention_heads=4,
+                           num_key_value_heads=2, num_local_experts=4, num_experts_per_tok=2, vocab_size=50)
+    graph = capture(config, mode="inference", batch=2, seq=8)
+    grouped = [o.flops for o in graph.ops if o.name.rpartition(".")[2].startswith("grouped_mm")]
+    assert sum(f or 0 for f in grouped) == 2 * (2 * 8 * 2) * 64 * (2 * 128 + 128)
+
+
+def test_state_space_models_keep_no_plain_cache() -> None:
+    from transformers import MambaConfig
+
+    with pytest.raises(CaptureError, match="keeps no plain KV cache"):
+        capture(MambaConfig(num_hidden_layers=1, hidden_size=32), mode="prefill", batch=1, seq=4)
+
+
 def test_errors(tmp_path: Path) -> None:
     bad = tmp_path / "config.json"
     bad.write_text("{}")
@@ -69,5 +101,7 @@ def test_errors(tmp_path: Path) -> None:
         capture_named("bert-base", mode="prefill", layers=1)
     with pytest.raises(CaptureError, match="mode 'sing' is not known"):
         capture_named("gpt2", mode="sing")
+    with pytest.raises(CaptureError, match="seq does not apply"):
+        capture_named("vit-b", seq=5)
     with pytest.raises(CaptureError, match="cannot be imported"):
         capture_named("no_such_module:factory")
