@@ -1,0 +1,55 @@
+"""``planner capture`` from sources that need no framework, and a bundled model as PROBLEM."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from planner.io import load_graph
+from tests.cli.conftest import Result
+from tests.toy import MACHINE
+
+Cli = Callable[..., Result]
+
+
+@pytest.mark.parametrize("name", ["g.json", "g.json.gz"])
+def test_formula(cli: Cli, files: Path, name: str) -> None:
+    result = cli("capture", "gpt2.toml", "--layers", "2", "--batch", "3", "--seq", "64", "-o", name)
+    assert result.code == 0, result.err
+    graph = load_graph(files / name)
+    assert f"{len(graph.ops)} ops" in result.out
+    wider = cli("capture", "gpt2.toml", "--layers", "3", "--batch", "3", "--seq", "64", "-o", "more.json")
+    assert wider.code == 0
+    assert len(load_graph(files / "more.json").ops) > len(graph.ops)
+
+
+def test_optimizer_none_is_no_optimizer(cli: Cli, files: Path) -> None:
+    for option in ([], ["--optimizer", "none"]):
+        assert cli("capture", "gpt2.toml", "--layers", "1", *option, "-o", f"g{len(option)}.json").code == 0
+    assert (files / "g0.json").read_bytes() == (files / "g2.json").read_bytes()
+    result = cli("capture", "gpt2.toml", "--master-weights", "-o", "m.json")
+    assert (result.code, "no effect without --optimizer" in result.err) == (2, True)
+
+
+def test_equal_captures_are_equal_files(cli: Cli, files: Path) -> None:
+    for name in ("a.json.gz", "b.json.gz"):
+        cli("capture", "gpt2.toml", "--layers", "1", "-o", name)
+    assert (files / "a.json.gz").read_bytes() == (files / "b.json.gz").read_bytes()
+
+
+def test_bundled_model_by_name(cli: Cli, files: Path) -> None:
+    compute = {"flops": {"bf16": "312TFLOP/s", "fp32": "19.5TFLOP/s"}, "memory_bandwidth": "1.5TB/s"}
+    machine = {
+        **MACHINE,
+        "tiers": [{"name": "device", "capacity": "40GiB"}, {"name": "host", "capacity": None}],
+        "compute": compute,
+    }
+    (files / "gpu.json").write_text(json.dumps(machine))
+    found = cli("info", "gpt2-train", "--machine", "gpu.json", "--json")
+    assert found.code == 0, found.err
+    peak = found.json["resident_peak_bytes"]["device"]
+    half = cli("info", "gpt2-train", "--machine", "gpu.json", "--budget", "device=50%", "--json")
+    assert half.json["budget_bytes"]["device"] == peak // 2
