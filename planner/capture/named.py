@@ -92,9 +92,7 @@ def trace_named(
             raise CaptureError(f"{source!r} has no KV cache; use mode train or inference")
         if layers is not None and source != "moe":
             raise CaptureError(f"{source!r} has a fixed number of layers")
-        if seq is not None and kind_of(config) == "image":
-        raise CaptureError(f"{config.model_type!r} takes images of the size in its config; seq does not apply")
-    length = seq or plain.seq
+        length = seq or plain.seq
         inputs = plain.inputs(batch, length)
         if mode == "inference":
             return trace_inference(lambda: plain.factory(layers), inputs, **common)
