@@ -102,36 +102,44 @@ def solve_cpsat(
             Status.FEASIBLE if best else Status.UNKNOWN, best, lower_bound_ns,
             f"the bound of {lower_bound_ns} ns leaves nothing to look for below the limit",
         )
-    run = _Solve(problem, build(problem, scaled, counted, horizon, lower), began + time_limit, seed, workers,
-                 deterministic, on_progress, best, best_ns, lower_bound_ns or None)
-    if best is not None:
-        add_hint(run.m, best)
-    status = run.minimise_makespan()
-    note = "; ".join(restrictions(problem, counted))
-    trusted = scaled.exact and certifies()
-    size_text = f"{len(run.m.model.proto.variables)} variables, {counted.total} slots"
-    message = f"{_NAME}: {run.solver.status_name(status)}; {size_text}; {run.solver.wall_time:.2f} s"
-    bounded = trusted and not note
+    def solve_round(relaxed: bool, horizon: int, lower: int) -> tuple[_Solve, Any]:
+        m = build(problem, scaled, counted, horizon, lower, relaxed=relaxed)
+        run = _Solve(problem, m, began + time_limit, seed, workers, deterministic, on_progress, best, best_ns)
+        run.told_bound = lower_bound_ns or None
+        if best is not None:
+            add_hint(m, best)
+        return run, run.minimise_makespan()
+
+    run, status = solve_round(False, horizon, lower)
+    message = f"{_NAME}: {run.solver.status_name(status)}; {run.size()}; {run.solver.wall_time:.2f} s"
     if status == cp_model.MODEL_INVALID:
-        return ExactResult(Status.UNKNOWN, run.best, lower_bound_ns or None, f"{message}: {run.m.model.validate()}")
-    if status == cp_model.INFEASIBLE:
-        if best is not None and bounded:
-            raise SolverError(f"solver disagreement: {_NAME} says infeasible, and the checker accepts a program of "
-                              f"{best_ns} ns")
-        if best is not None or limit is not None or not trusted:
-            bound = limit + 1 if bounded and limit is not None and best is None else lower_bound_ns or None
-            return ExactResult(Status.FEASIBLE if best else Status.UNKNOWN, best, bound,
-                               f"{message} within the limit on the makespan", note)
-        return ExactResult(Status.INFEASIBLE if not note else Status.UNKNOWN, message=message, scope_note=note)
-    bound_ns = lower_bound_ns or None
-    if trusted:
-        bound_ns = max(run.bound_ns, lower_bound_ns)
+        raise SolverError(f"{_NAME} refuses the model: {run.m.model.validate()}")
+    trusted = scaled.exact and certifies()
+    note = "; ".join(counted.restrictions)
+    proof = trusted and not note
+    infeasible = status == cp_model.INFEASIBLE
+    if infeasible and best is not None and proof and not restrictions(problem, counted):
+        raise SolverError(f"solver disagreement: {_NAME} says infeasible, the checker accepts {best_ns} ns")
+    bound = None if infeasible else run.bound_ns
+    if restrictions(problem, counted) and trusted:
+        ceiling = horizon if run.best_ns is None else run.best_ns // scaled.time_unit
+        loose, loose_status = solve_round(True, ceiling, lower)
+        message += f"; relaxed: {loose.solver.status_name(loose_status)}; {loose.solver.wall_time:.2f} s"
+        if loose_status == cp_model.INFEASIBLE and run.best is not None:
+            raise SolverError(f"solver disagreement: {_NAME} finds a program, and nothing without its rules")
+        infeasible = loose_status == cp_model.INFEASIBLE
+        bound = None if infeasible else loose.bound_ns
+    if infeasible and run.best is None and limit is None:
+        return ExactResult(Status.INFEASIBLE if proof else Status.UNKNOWN, message=message, scope_note=note)
+    if infeasible and run.best is None and limit is not None:
+        bound, message = limit + 1, f"{message}; within the limit of {limit} ns"
+    bound_ns = max(bound or 0, lower_bound_ns) if trusted else lower_bound_ns
     if run.best is None:
-        return ExactResult(Status.UNKNOWN, None, bound_ns, message, note)
-    if not (trusted and status == cp_model.OPTIMAL and run.best_ns == bound_ns):
+        return ExactResult(Status.UNKNOWN, None, bound_ns or None, message, note)
+    if not proof or run.best_ns != bound_ns:
         return ExactResult(Status.FEASIBLE, run.best, bound_ns, message, note)
-    ties = run.break_ties()
-    return ExactResult(Status.OPTIMAL, run.best, bound_ns, message, note, ties and not note)
+    ties = status == cp_model.OPTIMAL and run.break_ties() and not restrictions(problem, counted)
+    return ExactResult(Status.OPTIMAL, run.best, bound_ns, message, ties_proved=ties)
 
 
 def estimate(problem: Problem, counted: Slots) -> int:
@@ -165,9 +173,13 @@ class _Solve:
     on_progress: OnProgress | None
     best: Program | None
     best_ns: int | None
-    told_bound: int | None
+    told_bound: int | None = None
     bound_ns: int = 0
     solver: cp_model.CpSolver = field(default_factory=cp_model.CpSolver)
+
+    def size(self) -> str:
+        """Return the size of the model in words."""
+        return f"{len(self.m.model.proto.variables)} variables, {self.m.slots.total} slots"
 
     def run(self, callback: cp_model.CpSolverSolutionCallback | None = None) -> Any:
         self.solver = solver = cp_model.CpSolver()
@@ -185,8 +197,10 @@ class _Solve:
         failures: list[SolverError] = []
 
         def found(value: Callable[[Any], int]) -> None:
-            claimed = value(self.m.makespan) * unit
+            if self.m.relaxed:
+                return
             program = read(self.m, value)
+            claimed = value(self.m.makespan) * unit
             makespan = verify(self.problem, program, claimed, _NAME)
             if self.best_ns is None or makespan < self.best_ns:
                 self.best, self.best_ns = program, makespan

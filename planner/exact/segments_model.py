@@ -35,7 +35,8 @@ took M·D + z, so D ≤ T.
 What (6) does not see: a Run leaves alone an output whose copy stands earlier *in the list*, even if it is created
 later, or dropped earlier, *in time*. Programs that use this are legal and beyond this model; they need a rerun of an op
 with two outputs or more (workspace counts), see `restrictions`. The same holds for an ``after`` edge to a rerun on
-another stream, which binds in list order.
+another stream, which binds in list order. The relaxed model lets a rerun skip outputs and ``after`` wait for first runs
+only; both models together prove an optimum whenever their values agree.
 """
 
 from __future__ import annotations
@@ -121,6 +122,7 @@ class SegmentModel:
     copies: dict[tuple[str, str, str], list[CopySlot]] = field(default_factory=dict)
     segments: dict[tuple[str, str], list[Segment]] = field(default_factory=dict)
     serves: list[tuple[Segment, Any, Any]] = field(default_factory=list)
+    relaxed: bool = False
     makespan: Any = None
     device_capacity: Any = None
 
@@ -143,8 +145,8 @@ class SegmentModel:
 
 
 def restrictions(problem: Problem, counted: Slots) -> tuple[str, ...]:
-    """Return what keeps a proof over this model from holding for every program; empty if nothing does."""
-    found = list(counted.restrictions)
+    """Return what the model leaves out of the programs that fit the slots, unless relaxed; empty if nothing."""
+    found: list[str] = []
     low = problem.lowered
     if any(counted.runs[op.name] > 1 and len(op.writes) > 1 for op in low.ops):
         found.append("outputs that a rerun leaves alone are there when it starts")
@@ -153,12 +155,24 @@ def restrictions(problem: Problem, counted: Slots) -> tuple[str, ...]:
     return tuple(found)
 
 
-def build(problem: Problem, scaled: Scaled, counted: Slots, horizon: int, lower: int = 0) -> SegmentModel:
-    """Build the model for makespans between ``lower`` and ``horizon`` (units)."""
+def build(
+    problem: Problem, scaled: Scaled, counted: Slots, horizon: int, lower: int = 0, *, relaxed: bool = False
+) -> SegmentModel:
+    """Build the model.
+
+    Parameters
+    ----------
+    problem, scaled, counted
+    horizon, lower : int
+        Makespans to look at, units.
+    relaxed : bool
+        A rerun may skip outputs, and ``after`` waits for first runs only. Every program is then covered, also those
+        that (6) does not see, and the optimum is a bound; its programs may break the rules.
+    """
     low = problem.lowered
     empty = sum(counted.runs[op.name] for op in low.ops if scaled.run[op.name] == 0)
     empty += sum(n for key, n in counted.copies.items() if scaled.copy[key] == 0)
-    m = SegmentModel(problem, scaled, counted, cp_model.CpModel(), 1 + empty, horizon)
+    m = SegmentModel(problem, scaled, counted, cp_model.CpModel(), 1 + empty, horizon, relaxed=relaxed)
     create_runs(m)
     create_copies(m)
     create_start(m)
@@ -271,7 +285,7 @@ def add_order(m: SegmentModel) -> None:
         for name in op.after:
             for r in group:
                 m.model.add(r.start >= m.runs[name][0].end).only_enforce_if(r.present)
-                if low.op[name].stream != op.stream:
+                if low.op[name].stream != op.stream and not m.relaxed:
                     for other in m.runs[name][1:]:
                         ahead = m.model.new_bool_var("")
                         m.model.add(r.start >= other.end).only_enforce_if([ahead, r.present, other.present])
@@ -312,6 +326,8 @@ def add_outputs(m: SegmentModel) -> None:
             if len(r.creates) < 2:
                 continue
             m.model.add_bool_or([*r.creates.values(), ~r.present])
+            if m.relaxed:
+                continue
             for w, creates in r.creates.items():
                 there = []
                 for s in m.segments[w, device]:

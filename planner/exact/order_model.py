@@ -1,0 +1,444 @@
+"""The order formulation: the list itself, as a mixed-integer linear model.
+
+Runs, copies and segments as in `planner.exact.segments_model`, but instead of continuous time that is sorted into a
+list, the list order is modelled directly and literally. Variables: presence p, list position k and start t of each run
+and copy (*event*); list position K(s) and end R(s) of the Drop of each segment; Booleans "i before j in the list" and
+"Drop of s before allocation i". Rows "if …" are switched off by the least constant that the bounds allow.
+
+    minimise T ≥ t + d of every present event
+    (1)  i before j: k_j ≥ k_i + 1; if they share a stream or channel, t_j ≥ t_i + d_i             `OrderModel.before`
+    (2)  s serves use u: k_u > k of s's creator, t_u ≥ its end, K(s) > k_u, R(s) ≥ end of u        `add_uses`
+    (3)  Drop of s before allocation i of the tier: k_i > K(s), t_i ≥ R(s); else K(s) > k_i        `add_residency`
+    (4)  allocation i: what is created before it and not dropped before it fits beside it          `add_residency`
+    (5)  no second copy of a tensor on a tier                                                      `add_residency`
+    (6)  an output that a rerun does not create stands before it in the list, and its Drop after   `add_outputs`
+    (7)  at an update no other tier holds the tensor, in list order; earlier users of the tensor
+         on the device end before it, later ones start after it                                    `add_updates`
+    (8)  ``after``: behind the first run; behind every other run that precedes it in the list      `add_order`
+
+Times are in whole units and need no stretching: order at one instant is order in the list. (7) asks all readers of the
+old version to end first, not only those of the updated copy: the others have ended anyway, since the updated copy was
+created behind their copy's Drop.
+
+Segments that need no Drop (a single residency on a tier that never fills, of a tensor that is not updated) have none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from planner.exact.linear import Linear, Literal
+from planner.exact.precedence import Precedence, precedence
+from planner.exact.scaling import Scaled
+from planner.exact.slots import Slots, keep_tiers, start_tiers
+
+if TYPE_CHECKING:
+    from planner.graph import Op
+    from planner.problem import Problem
+
+__all__ = ["Event", "OrderModel", "Stay", "build_order"]
+
+
+@dataclass(eq=False)
+class Event:
+    """A run slot (``op``) or a copy slot (``tensor`` from ``src`` to ``dst``)."""
+
+    name: str
+    number: int
+    present: Literal
+    key: int
+    start: int
+    length: int
+    lane: str
+    op: Op | None = None
+    tensor: str = ""
+    src: str = ""
+    dst: str = ""
+    creates: dict[str, Literal] = field(default_factory=dict)
+
+
+@dataclass(eq=False)
+class Stay:
+    """One residency of a tensor on a tier; K and R of its Drop, which is None where none is needed."""
+
+    tensor: str
+    tier: str
+    creator: Event | None
+    present: Literal
+    drop_key: int
+    drop_end: int
+    droppable: bool = True
+    dropped_before: dict[Event, Literal] = field(default_factory=dict)
+    served: list[Literal] = field(default_factory=list)
+    uses: list[tuple[Event, Literal]] = field(default_factory=list)
+
+
+@dataclass(eq=False)
+class OrderModel:
+    """A built model and the handles to read a program from a solution."""
+
+    problem: Problem
+    scaled: Scaled
+    slots: Slots
+    horizon: int
+    relaxed: bool
+    facts: Precedence
+    last: int = 0
+    linear: Linear = field(default_factory=Linear)
+    runs: dict[str, list[Event]] = field(default_factory=dict)
+    copies: dict[tuple[str, str, str], list[Event]] = field(default_factory=dict)
+    stays: dict[tuple[str, str], list[Stay]] = field(default_factory=dict)
+    order: dict[tuple[Event, Event], Literal] = field(default_factory=dict)
+    makespan: int = -1
+    yes: Literal = (-1, True)
+
+    @property
+    def events(self) -> list[Event]:
+        """All events."""
+        return [e for group in (*self.runs.values(), *self.copies.values()) for e in group]
+
+    @property
+    def all_stays(self) -> list[Stay]:
+        """All residencies."""
+        return [s for group in self.stays.values() for s in group]
+
+    def set_before(self, i: Event, j: Event) -> None:
+        """Fix that i stands before j; call before `before` asks for the pair."""
+        self.order[i, j], self.order[j, i] = self.yes, (self.yes[0], False)
+        self._order_rows(i, j, self.yes)
+
+    def before(self, i: Event, j: Event) -> Literal:
+        """Return the literal "i before j in the list". (1)."""
+        if (i, j) not in self.order:
+            lit = self.linear.literal(f"{i.name} before {j.name}")
+            self.order[i, j], self.order[j, i] = lit, (lit[0], not lit[1])
+            self._order_rows(i, j, lit)
+            self._order_rows(j, i, self.order[j, i])
+        return self.order[i, j]
+
+    def _order_rows(self, i: Event, j: Event, lit: Literal) -> None:
+        self.linear.at_least([(1, j.key), (-1, i.key)], 1, [lit])
+        if i.lane == j.lane:
+            self.follow(j, i, [lit])
+
+    def follow(self, j: Event, i: Event, when: Iterable[Literal]) -> None:
+        """Demand that j starts after i has ended, if both are present and ``when`` holds."""
+        conditions = [*when, i.present, j.present]
+        self.linear.at_least([(1, j.start), (-1, i.start)], i.length, [c for c in conditions if c != self.yes])
+
+
+def build_order(
+    problem: Problem, scaled: Scaled, counted: Slots, horizon: int, lower: int = 0, *, relaxed: bool = False
+) -> OrderModel:
+    """Build the model for makespans between ``lower`` and ``horizon`` (units).
+
+    With ``relaxed`` a rerun may skip outputs without (6): the optimum is then a bound for all programs.
+    """
+    facts = precedence(problem, scaled, counted.runs)
+    m = OrderModel(problem, scaled, counted, horizon, relaxed, facts)
+    # Positions: one for each event, for each residency's Drop.
+    low = problem.lowered
+    m.last = counted.total + sum(counted.runs[op.name] * len(op.writes) for op in low.ops)
+    m.last += sum(counted.copies.values()) + len(low.tensors) * len(problem.machine.tiers)
+    m.yes = m.linear.constant(True)
+    create_events(m)
+    create_stays(m)
+    add_order(m)
+    add_residency(m)
+    add_outputs(m)
+    add_uses(m)
+    add_updates(m)
+    add_cuts(m)
+    add_makespan(m, lower)
+    return m
+
+
+def create_events(m: OrderModel) -> None:
+    """Create presence, position and start of every slot; equal slots are used in order."""
+    linear, device, facts = m.linear, m.problem.machine.device.name, m.facts
+
+    def event(name: str, number: int, length: int, lane: str, present: Literal, window: tuple[int, int]) -> Event:
+        key = linear.variable(0, m.last, f"position {name}")
+        early, late = window
+        start = linear.variable(early, max(early, m.horizon - max(length, late)), f"start {name}")
+        return Event(name, number, present, key, start, length, lane)
+
+    def after_needs(tensors: Iterable[str], length: int) -> int:
+        needs: set[str] = set()
+        for found in (facts.needs[n] for n in tensors):
+            if not found:
+                return 0
+            needs |= found
+        return length + min(facts.tail[p] for p in needs)
+
+    for op in m.problem.lowered.ops:
+        for j in range(m.slots.runs[op.name]):
+            name = f"{op.name}/{j}"
+            length = m.scaled.run[op.name]
+            early = facts.head[op.name] + (length if j else 0)
+            late = after_needs(op.writes, length) if j else facts.tail[op.name]
+            present = m.yes if j == 0 else linear.literal(name)
+            e = event(name, j, length, f"stream {op.stream}", present, (early, late))
+            e.op, e.dst = op, device
+            for w in op.writes:
+                e.creates[w] = linear.literal(f"{name} creates {w}") if j and len(op.writes) > 1 else e.present
+            m.runs.setdefault(op.name, []).append(e)
+    for (tensor, src, dst), count in m.slots.copies.items():
+        lane = f"channel {m.problem.machine.link[src, dst].channel}"
+        for k in range(count):
+            name = f"{tensor} {src}>{dst}/{k}"
+            length = m.scaled.copy[tensor, src, dst]
+            made = facts.producer.get(tensor)
+            early = 0 if made is None else facts.head[made] + m.scaled.run[made]
+            e = event(name, k, length, lane, linear.literal(name), (early, after_needs([tensor], length)))
+            e.tensor, e.src, e.dst = tensor, src, dst
+            e.creates[tensor] = e.present
+            m.copies.setdefault((tensor, src, dst), []).append(e)
+
+
+def create_stays(m: OrderModel) -> None:
+    """Create a residency for everything that an event creates or the start holds."""
+    linear = m.linear
+
+    def stay(tensor: str, tier: str, creator: Event | None, present: Literal) -> None:
+        key = linear.variable(0, m.last + 1, f"drop position {tensor}@{tier}")
+        end = linear.variable(0, m.horizon, f"drop end {tensor}@{tier}")
+        s = Stay(tensor, tier, creator, present, key, end)
+        if creator is not None:
+            linear.at_least([(1, key), (-1, creator.key)], 1)
+            linear.at_least([(1, end), (-1, creator.start)], creator.length, [present])
+        m.stays.setdefault((tensor, tier), []).append(s)
+
+    for e in m.events:
+        for w, made in e.creates.items():
+            stay(w, e.dst, e, made)
+    for t in m.problem.lowered.tensors:
+        options = start_tiers(m.problem, t)
+        if options is None:
+            for tier in t.home:
+                stay(t.name, tier, None, m.yes)
+            continue
+        chosen = [linear.literal(f"{t.name} starts on {tier}") for tier in options]
+        linear.equal_literals([(1, c) for c in chosen], 1)
+        for tier, lit in zip(options, chosen, strict=True):
+            stay(t.name, tier, None, lit)
+    updated = {n for op in m.problem.lowered.ops for n in op.updates}
+    for s in m.all_stays:
+        tight = m.scaled.capacity[s.tier] is not None and m.scaled.size[s.tensor, s.tier] > 0
+        s.droppable = tight or s.tensor in updated or len(m.stays[s.tensor, s.tier]) > 1
+        if not s.droppable:
+            linear.low[s.drop_key] = m.last + 1
+
+
+def add_order(m: OrderModel) -> None:
+    """What is known of the order, slots in turn, one lane one event at a time. (1), (8)."""
+    low, facts = m.problem.lowered, m.facts
+    for op in low.ops:
+        e = m.runs[op.name][0]
+        for name in sorted(facts.ancestors[op.name]):
+            m.set_before(m.runs[name][0], e)
+        for group in m.runs.values():
+            for r in group[1:]:
+                assert r.op is not None
+                if op is r.op or op.name in facts.ancestors[r.op.name]:
+                    m.set_before(e, r)
+                elif all(facts.ends_before(w, op.name) for w in r.op.writes):
+                    m.set_before(r, e)
+        for (tensor, _, _), copies in m.copies.items():
+            for c in copies:
+                if facts.begins_after(tensor, op.name):
+                    m.set_before(e, c)
+                elif facts.ends_before(tensor, op.name):
+                    m.set_before(c, e)
+    for group in (*m.runs.values(), *m.copies.values()):
+        for a, b in zip(group, group[1:], strict=False):
+            if (a, b) not in m.order:
+                m.set_before(a, b)
+            m.linear.at_least_literals([(1, a.present), (-1, b.present)], 0)
+    for op in low.ops:
+        for name in op.after:
+            for r in m.runs[op.name]:
+                for q in m.runs[name]:
+                    m.follow(r, q, [m.before(q, r)])
+    events = m.events
+    for n, i in enumerate(events):
+        for j in events[:n]:
+            if i.lane == j.lane:
+                m.before(j, i)
+
+
+def add_residency(m: OrderModel) -> None:
+    """(3), (4), (5)."""
+    linear = m.linear
+    for tier, capacity in m.scaled.capacity.items():
+        here = [s for s in m.all_stays if s.tier == tier]
+        if capacity is not None:
+            linear.at_least_literals([(-m.scaled.size[s.tensor, tier], s.present) for s in here if s.creator is None],
+                                     -capacity)
+        for i in [e for e in m.events if e.creates and e.dst == tier]:
+            row: list[tuple[float, int]] = []
+            own = [(-float(m.scaled.size[w, tier]), made) for w, made in i.creates.items()]
+            for s in here:
+                if s.creator is i or not (s.droppable or capacity is not None):
+                    continue
+                ahead = None if s.creator is None else m.before(i, s.creator)
+                if ahead == m.yes:
+                    s.dropped_before[i] = (m.yes[0], False)
+                    continue
+                gone: list[tuple[float, Literal]] = [] if ahead is None else [(1, ahead)]
+                if s.droppable:
+                    dropped = linear.literal(f"{s.tensor}@{tier} dropped before {i.name}")
+                    s.dropped_before[i] = dropped
+                    linear.at_least([(1, i.key), (-1, s.drop_key)], 1, [dropped])
+                    linear.at_least([(1, s.drop_key), (-1, i.key)], 1, [(dropped[0], False)])
+                    both = [c for c in (dropped, i.present) if c != m.yes]
+                    linear.at_least([(1, i.start), (-1, s.drop_end)], 0, both)
+                    if ahead is not None:
+                        linear.at_least_literals([(-1, dropped), (-1, ahead)], -1)
+                    gone.append((1, dropped))
+                if s.tensor in i.creates:
+                    linear.at_least_literals([*gone, (-1, s.present), (-1, i.creates[s.tensor])], -1)
+                size = m.scaled.size[s.tensor, tier]
+                if capacity is not None and size:
+                    alive = linear.variable(0, 1, f"{s.tensor}@{tier} beside {i.name}")
+                    linear.at_least([(1, alive)], -1, (), [*gone, (-1, s.present), (-1, i.present)])
+                    row.append((-size, alive))
+            if capacity is not None:
+                linear.at_least(row, -capacity, (), own)
+
+
+def add_outputs(m: OrderModel) -> None:
+    """(6); a present rerun creates at least one output."""
+    for group in m.runs.values():
+        for r in group[1:]:
+            if len(r.creates) < 2:
+                continue
+            m.linear.at_least_literals([*((1.0, c) for c in r.creates.values()), (-1, r.present)], 0)
+            for w, made in r.creates.items():
+                m.linear.at_least_literals([(1, r.present), (-1, made)], 0)
+                if m.relaxed:
+                    continue
+                there: list[tuple[float, Literal]] = []
+                for s in m.stays[w, r.dst]:
+                    if s.creator is r:
+                        continue
+                    stands = m.linear.literal(f"{w} stands at {r.name}")
+                    m.linear.at_least_literals([(1, s.present), (-1, stands)], 0)
+                    m.linear.at_least_literals([(-1, s.dropped_before[r]), (-1, stands)], -1)
+                    if s.creator is not None:
+                        m.linear.at_least_literals([(1, m.before(s.creator, r)), (-1, stands)], 0)
+                    there.append((1, stands))
+                    s.served.append(stands)
+                m.linear.at_least_literals([*there, (1, made), (-1, r.present)], 0)
+
+
+def add_uses(m: OrderModel) -> None:
+    """(2); ``keep``; a copy whose residency serves nothing is not made."""
+    linear, device = m.linear, m.problem.machine.device.name
+
+    def serve(tensor: str, tier: str, present: Literal, user: Event | None) -> None:
+        chosen: list[tuple[float, Literal]] = []
+        for s in m.stays.get((tensor, tier), []):
+            if user is not None and s.creator is user:
+                continue
+            y = linear.literal(f"{tensor}@{tier} serves {user.name if user else 'the end'}")
+            linear.at_least_literals([(1, s.present), (-1, y)], 0)
+            if user is None:
+                linear.at_least([(1, s.drop_key)], m.last + 1, [y])
+            else:
+                linear.at_least([(1, s.drop_key), (-1, user.key)], 1, [y])
+                linear.at_least([(1, s.drop_end), (-1, user.start)], user.length, [y])
+                s.uses.append((user, y))
+                if s.creator is not None:
+                    linear.at_least([(1, user.key), (-1, s.creator.key)], 1, [y])
+                    linear.at_least([(1, user.start), (-1, s.creator.start)], s.creator.length, [y])
+            chosen.append((1, y))
+            s.served.append(y)
+        linear.equal_literals([*chosen, (-1, present)], 0)
+
+    for e in m.events:
+        if e.op is not None:
+            for name in e.op.reads:
+                serve(name, device, e.present, e)
+        else:
+            serve(e.tensor, e.src, e.present, e)
+    for t in m.problem.lowered.tensors:
+        wanted = keep_tiers(t)
+        if wanted is None:
+            for s in [s for s in m.all_stays if s.tensor == t.name and s.creator is None]:
+                serve(t.name, s.tier, s.present, None)
+        elif wanted:
+            here = [linear.literal(f"keep {t.name} on {tier}") for tier in wanted]
+            linear.equal_literals([(1, h) for h in here], 1)
+            for tier, lit in zip(wanted, here, strict=True):
+                serve(t.name, tier, lit, None)
+    for s in m.all_stays:
+        if s.creator is not None and s.creator.op is None:
+            linear.at_least_literals([*((1.0, y) for y in s.served), (-1, s.present)], 0)
+
+
+def add_updates(m: OrderModel) -> None:
+    """(7)."""
+    low, device, linear = m.problem.lowered, m.problem.machine.device.name, m.linear
+    for i, op in enumerate(low.ops):
+        u = m.runs[op.name][0]
+        for name in op.updates:
+            for s in [s for s in m.all_stays if s.tensor == name and s.tier != device]:
+                gone = linear.literal(f"{name}@{s.tier} dropped before {op.name}")
+                linear.at_least([(1, u.key), (-1, s.drop_key)], 1, [gone])
+                choices: list[tuple[float, Literal]] = [(1, gone), (-1, s.present)]
+                if s.creator is not None:
+                    choices.append((1, m.before(u, s.creator)))
+                linear.at_least_literals(choices, 0)
+            for c in [c for key, group in m.copies.items() if key[:2] == (name, device) for c in group]:
+                m.follow(u, c, [m.before(c, u)])
+                m.follow(c, u, [m.before(u, c)])
+            for j, other in enumerate(low.ops):
+                if other is op or name not in (*other.reads, *other.writes):
+                    continue
+                for r in m.runs[other.name]:
+                    a, b = (r, u) if j < i else (u, r)
+                    linear.at_least([(1, b.key), (-1, a.key)], 1, [c for c in (r.present,) if c != m.yes])
+                    m.follow(b, a, [])
+
+
+def add_cuts(m: OrderModel) -> None:
+    """State what the positions imply, without their large constants, where the order of two events is known.
+
+    With i before j always: a Drop before i is one before j; what is created after j is created after i. With a use u of
+    s: no Drop before i and no creation after i for i before u, u itself included, resp. after u.
+    """
+    linear, no = m.linear, (m.yes[0], False)
+    for s in m.all_stays:
+        for i, dropped in s.dropped_before.items():
+            if dropped == no:
+                continue
+            for j, later in s.dropped_before.items():
+                if m.order.get((i, j)) == m.yes:
+                    linear.at_least_literals([(1, later), (-1, dropped)], 0)
+            for u, y in s.uses:
+                if u is i or m.order.get((i, u)) == m.yes:
+                    linear.at_least_literals([(-1, dropped), (-1, y)], -1)
+        if s.creator is None:
+            continue
+        for u, y in s.uses:
+            if (s.creator, u) in m.order:
+                linear.at_least_literals([(1, m.order[s.creator, u]), (-1, y)], 0)
+            for i in s.dropped_before:
+                if m.order.get((u, i)) == m.yes and (s.creator, i) in m.order:
+                    linear.at_least_literals([(1, m.order[s.creator, i]), (-1, y)], 0)
+
+
+def add_makespan(m: OrderModel, lower: int) -> None:
+    """The objective, and that no stream or channel can be busier than the makespan (implied, it tightens the bound)."""
+    linear = m.linear
+    m.makespan = linear.variable(lower, m.horizon, "makespan", integer=True)
+    lanes: dict[str, list[Event]] = {}
+    for e in m.events:
+        lanes.setdefault(e.lane, []).append(e)
+        linear.at_least([(1, m.makespan), (-1, e.start)], e.length, [c for c in (e.present,) if c != m.yes])
+    for group in lanes.values():
+        linear.at_least([(1, m.makespan)], 0, (), [(-float(e.length), e.present) for e in group])
+    linear.objective = {m.makespan: 1.0}
