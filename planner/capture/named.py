@@ -131,8 +131,10 @@ def _factory(
     if not isinstance(made, tuple) or len(made) not in (2, 4):
         raise CaptureError(f"{source!r} must return a transformers config, (module, inputs) or "
                            "(module, inputs, loss, targets)")
-    if mode in ("prefill", "decode") or layers is not None or seq is not None:
-        raise CaptureError(f"{source!r} fixes its own shapes; mode {mode!r}, layers and seq do not apply")
+    if mode in ("prefill", "decode"):
+        raise CaptureError(f"{source!r} gives a module; mode {mode!r} needs a transformers config")
+    if layers is not None or seq is not None or batch != 1:
+        raise CaptureError(f"{source!r} fixes its own shapes; batch, layers and seq do not apply")
     if mode == "inference":
         return trace_inference(made[0], made[1], dtype=training["dtype"], name=training["name"])
     extra = {"loss": made[2], "targets": made[3]} if len(made) == 4 else {}

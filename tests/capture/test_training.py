@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 pytest.importorskip("torch")
@@ -126,3 +128,20 @@ def test_data_dependent_program_is_refused() -> None:
 def test_capture_takes_modules_and_names() -> None:
     assert capture(Mlp(), batch(2, 8), mode="inference").name == "Mlp"
     assert capture("moe", batch=1, seq=16, layers=1).name == "moe-train"
+
+
+def test_factory_by_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "my_nets.py").write_text(
+        "import torch\n"
+        "def plain(): return torch.nn.Linear(4, 2), torch.empty(3, 4)\n"
+        "def trained(): return (*plain(), lambda y, t: (y - t).square().sum(), [torch.empty(3, 2)])\n"
+        "def wrong(): return 5\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert capture_named("my_nets:plain", mode="inference", dtype=None).tensor["weight"].size == 32
+    assert "adamw.weight" in capture_named("my_nets:trained", optimizer="adamw").op
+    with pytest.raises(CaptureError, match="must return"):
+        capture_named("my_nets:wrong")
+    with pytest.raises(CaptureError, match="batch, layers and seq do not apply"):
+        capture_named("my_nets:trained", batch=4)
+    with pytest.raises(CaptureError, match="needs a transformers config"):
+        capture_named("my_nets:trained", mode="decode")
