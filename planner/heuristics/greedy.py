@@ -44,6 +44,8 @@ def greedy_choice(problem: Problem, start: Bools | None = None, reach: float = 1
     """
     data, g = schedule_input(problem), gaps_of(problem)
     vacated = g.forced.copy() if start is None else (start | g.forced)
+    last = np.flatnonzero((g.mate >= 0) & ~g.choice)
+    vacated[last] = vacated[g.mate[last]]  # what starts away ends away
     a = data.args
     duration, out_time, in_time = a[0], a[19], a[20]
     ok = _greedy(vacated, g.resident(data.occupied, vacated), data.capacity, duration, out_time, in_time, data.occupied,
