@@ -9,7 +9,7 @@ from typing import Any
 from planner.plan import Plan, Scope, Status
 from planner.program import Copy, Drop, Program, Run
 
-__all__ = ["GRAPH", "MACHINE", "PROGRAM", "SLOW", "make_plan", "write_files"]
+__all__ = ["GPU", "GRAPH", "MACHINE", "PROGRAM", "SLOW", "make_plan", "write_files"]
 
 #: x=0@D; W=12@H; op1(1): x → o1(12); op2(1): x, W → y(0); o1 must end on H; links 2 bytes a ns.
 GRAPH = {
@@ -34,6 +34,17 @@ MACHINE = {
         {"src": "host", "dst": "device", "bandwidth": "2GB/s"},
         {"src": "device", "dst": "host", "bandwidth": "2GB/s"},
     ],
+}
+#: A machine that can price the bundled graphs.
+GPU = {
+    "format": "planner-machine/1",
+    "name": "gpu",
+    "tiers": [{"name": "device", "capacity": "40GiB", "granule": 512}, {"name": "host", "capacity": None}],
+    "links": [
+        {"src": "host", "dst": "device", "bandwidth": "25GB/s", "latency": "10us"},
+        {"src": "device", "dst": "host", "bandwidth": "25GB/s", "latency": "10us"},
+    ],
+    "compute": {"flops": {"bf16": "312TFLOP/s", "fp32": "19.5TFLOP/s"}, "memory_bandwidth": "1.5TB/s"},
 }
 #: Its makespan is 7, which is the optimum: W takes 6 and op2 1.
 PROGRAM = Program((Copy("W", "host", "device"), Run("op1"), Copy("o1", "device", "host"), Run("op2")))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from planner.cli.check import PLAN, judge, open_plan, show_violations
+from planner.cli.check import PLAN, legal_program, show_violations
 from planner.cli.output import ExitCode, note
 from planner.problem import Problem
 
@@ -45,10 +45,9 @@ def export(
     """Export a checked plan."""
     from planner.io.files import write_bytes
 
-    file = open_plan(problem, plan)
-    verdict = judge(problem, file)
-    if not verdict["valid"]:
-        show_violations(verdict)
+    file, _, report = legal_program(problem, plan)
+    if not report.valid:
+        show_violations(report)
         return ExitCode.INVALID_PLAN
     write_bytes(output, _render(_as_plan(problem, file), to))
     note(f"{to} written to {output}")

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from planner.cli.check import JSON, PLAN, judge, open_plan, show_violations
+from planner.cli.check import JSON, PLAN, legal_program, show_violations
 from planner.cli.output import ExitCode, emit_json, show
 from planner.problem import Problem
 
@@ -33,13 +33,12 @@ def replay(
     read_factor("--bandwidth-scale", bandwidth_scale)
     read_factor("--duration-scale", duration_scale)
     latency = parse_duration(added_latency, "--added-latency")
-    file = open_plan(problem, plan)
-    verdict = judge(problem, file)
-    if not verdict["valid"]:
+    file, _, report = legal_program(problem, plan)
+    if not report.valid:
         # The times of an illegal program mean nothing.
         if as_json:
-            emit_json(verdict)
-        show_violations(verdict)
+            emit_json(report.to_dict())
+        show_violations(report)
         return ExitCode.INVALID_PLAN
     timeline = time_program(
         problem, file, bandwidth_scale=bandwidth_scale, duration_scale=duration_scale, added_latency=latency

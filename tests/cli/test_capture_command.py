@@ -10,7 +10,7 @@ import pytest
 
 from planner.io import load_graph
 from tests.cli.conftest import Result
-from tests.toy import MACHINE
+from tests.toy import GPU
 
 Cli = Callable[..., Result]
 
@@ -41,13 +41,7 @@ def test_equal_captures_are_equal_files(cli: Cli, files: Path) -> None:
 
 
 def test_bundled_model_by_name(cli: Cli, files: Path) -> None:
-    compute = {"flops": {"bf16": "312TFLOP/s", "fp32": "19.5TFLOP/s"}, "memory_bandwidth": "1.5TB/s"}
-    machine = {
-        **MACHINE,
-        "tiers": [{"name": "device", "capacity": "40GiB"}, {"name": "host", "capacity": None}],
-        "compute": compute,
-    }
-    (files / "gpu.json").write_text(json.dumps(machine))
+    (files / "gpu.json").write_text(json.dumps(GPU))
     found = cli("info", "gpt2-train", "--machine", "gpu.json", "--json")
     assert found.code == 0, found.err
     peak = found.json["resident_peak_bytes"]["device"]

@@ -90,11 +90,12 @@ def test_broken_files(cli: Cli, files: Path, text: str) -> None:
     assert len(result.err.splitlines()) == 1
 
 
-def test_a_plan_without_program_has_nothing_to_check(cli: Cli, files: Path) -> None:
+def test_a_plan_without_program_has_nothing_to_run(cli: Cli, files: Path) -> None:
     from planner.plan import Status
     from tests.toy import make_plan
 
     make_plan(files / "problem.json", None, Status.INFEASIBLE).save(files / "none.json")
-    result = cli("check", "problem.json", "none.json")
+    assert cli("check", "problem.json", "none.json").code == 5
+    result = cli("replay", "problem.json", "none.json")
     assert result.code == 2
     assert "none.json: program: is null" in result.err

@@ -13,7 +13,7 @@ import pytest
 
 from planner.io.plan_json import load_plan
 from tests.cli.conftest import ROOT, spawn
-from tests.toy import SLOW, make_plan
+from tests.toy import GPU, SLOW, make_plan
 
 #: A solve that finds one plan and then searches for ever: interrupted it returns what it has, as the real one does.
 ENDLESS = """
@@ -22,7 +22,7 @@ from dataclasses import replace
 import planner
 from planner.cli import main
 from planner.plan import Status
-from tests.toy import SLOW, make_plan
+from tests.toy import GPU, SLOW, make_plan
 
 def solve(problem, *, on_plan, **options):
     found = make_plan("problem.json", SLOW, lower_bound_ns=6)
@@ -63,6 +63,33 @@ def test_kill_keeps_the_plan(files: Path) -> None:
     process.communicate(timeout=20)
     assert load_plan(files / "out.json").program == SLOW
     assert make_plan(files / "problem.json", load_plan(files / "out.json").program).makespan_ns == 14
+
+
+def test_ctrl_c_in_a_real_solve(files: Path) -> None:
+    (files / "gpu.json").write_text(json.dumps(GPU))
+    command = [
+        "plan",
+        "gpt2-train",
+        "--machine",
+        "gpu.json",
+        "--budget",
+        "device=60%",
+        "--gap",
+        "0",
+        "--time-limit",
+        "90s",
+    ]
+    process = spawn([*command, "-o", "out.json", "--json"], files)
+    _wait_for(files / "out.json", process, 60)
+    time.sleep(1)
+    process.send_signal(signal.SIGINT)
+    began = time.monotonic()
+    out, err = process.communicate(timeout=30)
+    assert time.monotonic() - began < 15
+    assert process.returncode == 4, err
+    told = json.loads(out)
+    assert (told["status"], "interrupted" in told["message"]) == ("feasible", True)
+    assert load_plan(files / "out.json").claim["makespan_ns"] == told["makespan_ns"]
 
 
 def test_tiny_time_limit_still_gives_a_plan(files: Path) -> None:

@@ -62,7 +62,7 @@ def test_invalid_plan(cli: Cli, files: Path, command: list[str]) -> None:
     name, *options = command
     result = cli(name, "problem.json", "broken.json", *options)
     assert result.code == 5
-    assert "program[0]" in result.out + result.err
+    assert "instruction 0 ['copy', 'o1', 'device', 'host']" in result.out + result.err
     assert not (files / "x.csv").exists()
     if name != "export":
         verdict = cli(name, "problem.json", "broken.json", "--json", *options)
@@ -71,9 +71,20 @@ def test_invalid_plan(cli: Cli, files: Path, command: list[str]) -> None:
 
 
 def test_plan_of_another_problem_is_noticed(cli: Cli) -> None:
-    result = cli("check", "problem.json", "plan.json", "--budget", "device=23")
-    assert "was made for problem" in result.err
-    assert result.code == 5
+    result = cli("check", "problem.json", "plan.json", "--recompute")
+    assert (result.code, "wrong-problem" in result.out) == (5, True)
+    # Replaying elsewhere is legal if the program is: that is what robustness curves are made of.
+    result = cli("replay", "problem.json", "plan.json", "--recompute")
+    assert (result.code, "was made for problem" in result.err) == (0, True)
+    assert cli("replay", "problem.json", "plan.json", "--budget", "device=23").code == 5
+
+
+def test_false_claims_are_found(cli: Cli, files: Path) -> None:
+    data = make_plan(files / "problem.json", PROGRAM).to_dict()
+    data["claim"]["makespan_ns"] = 6
+    (files / "liar.json").write_text(json.dumps(data))
+    result = cli("check", "problem.json", "liar.json", "--json")
+    assert (result.code, [v["code"] for v in result.json["violations"]]) == (5, ["wrong-claim"])
 
 
 @pytest.mark.parametrize(
@@ -105,11 +116,14 @@ def test_summary_shows_bytes_of_every_tier(cli: Cli) -> None:
         assert text in shown
 
 
-def test_doctor_and_presets(cli: Cli) -> None:
+def test_doctor(cli: Cli) -> None:
     doctor = cli("doctor", "--json")
     assert doctor.code == 0, doctor.out
     assert doctor.json["ok"]
     assert "doctor" not in doctor.err
+
+
+def test_presets_lists_machines_and_models(cli: Cli) -> None:
     listed = cli("presets", "--json")
     assert listed.json["machines"]
     assert listed.json["models"]
