@@ -14,7 +14,7 @@ from planner.compare import Comparison
 from planner.errors import InputError, InvalidPlanError, SolverError
 from planner.plan import Plan, Status
 from planner.program import Program
-from tests.toy import PROGRAM, SLOW, make_plan, write_files
+from tests.duplex import PROGRAM, SLOW, make_plan, write_files
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import pytest
 
 from planner.plan import BudgetNeed, Status, Witness
 from planner.report import moved_by_kind
-from tests.toy import PROGRAM, SLOW, make_plan, write_files
+from tests.duplex import PROGRAM, SLOW, make_plan, write_files
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ import pytest
 
 from planner.cli import main
 from planner.plan import Plan
-from tests.toy import write_files
+from tests.duplex import write_files
 
 ROOT = Path(__file__).parents[2]
 

@@ -10,7 +10,7 @@ import pytest
 
 from planner.io import load_graph
 from tests.cli.conftest import Result
-from tests.toy import GPU
+from tests.duplex import GPU
 
 Cli = Callable[..., Result]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Result
-from tests.toy import GRAPH
+from tests.duplex import GRAPH
 
 Cli = Callable[..., Result]
 
@@ -92,7 +92,7 @@ def test_broken_files(cli: Cli, files: Path, text: str) -> None:
 
 def test_a_plan_without_program_has_nothing_to_run(cli: Cli, files: Path) -> None:
     from planner.plan import Status
-    from tests.toy import make_plan
+    from tests.duplex import make_plan
 
     make_plan(files / "problem.json", None, Status.INFEASIBLE).save(files / "none.json")
     assert cli("check", "problem.json", "none.json").code == 5

@@ -13,7 +13,7 @@ import pytest
 
 from planner.io.plan_json import load_plan
 from tests.cli.conftest import ROOT, spawn
-from tests.toy import GPU, SLOW, make_plan
+from tests.duplex import GPU, SLOW, make_plan
 
 #: A solve that finds one plan and then searches for ever: interrupted it returns what it has, as the real one does.
 ENDLESS = """
@@ -22,7 +22,7 @@ from dataclasses import replace
 import planner
 from planner.cli import main
 from planner.plan import Status
-from tests.toy import GPU, SLOW, make_plan
+from tests.duplex import GPU, SLOW, make_plan
 
 def solve(problem, *, on_plan, **options):
     found = make_plan("problem.json", SLOW, lower_bound_ns=6)

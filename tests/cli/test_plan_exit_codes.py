@@ -12,7 +12,7 @@ from planner.errors import SolverError
 from planner.io.plan_json import load_plan
 from planner.plan import BudgetNeed, Plan, Status, Witness
 from tests.cli.conftest import Result
-from tests.toy import PROGRAM, SLOW, make_plan
+from tests.duplex import PROGRAM, SLOW, make_plan
 
 Cli = Callable[..., Result]
 Stub = Callable[[Callable[..., Plan]], None]

@@ -10,7 +10,7 @@ import pytest
 from planner.cli.source import read_problem
 from planner.errors import InputError
 from planner.problem import Problem
-from tests.toy import GRAPH, MACHINE
+from tests.duplex import GRAPH, MACHINE
 
 
 def _read(files: Path, **options: object) -> Problem:

@@ -10,7 +10,7 @@ import pytest
 
 from planner.program import Program
 from tests.cli.conftest import Result
-from tests.toy import PROGRAM, SLOW, make_plan
+from tests.duplex import PROGRAM, SLOW, make_plan
 
 Cli = Callable[..., Result]
 
