@@ -91,4 +91,4 @@ def _kinds(found: Info) -> Table:
     from planner.units import format_bytes
 
     rows = [(kind or "(none)", format_bytes(size)) for kind, size in found.bytes_by_kind.items()]
-    return table("bytes by kind", ("kind", "bytes"), rows, left=("kind",))
+    return table("bytes of all tensors, by kind", ("kind", "bytes"), rows, left=("kind",))
