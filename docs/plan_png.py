@@ -11,7 +11,7 @@ mpl.use("agg")
 import planner
 from planner.cli.source import read_problem
 
-MODEL, MACHINE, SHARE = "gpt2-train", "a100-pcie4", "60%"
+MODEL, MACHINE, SHARE = "gpt2-train", "a100-40g-pcie4", "60%"
 
 
 def main() -> None:
