@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -29,8 +30,9 @@ class Anytime:
 
     def __init__(
         self, problem: Problem, method: str, time_limit: float, gap: float, seed: int, reproducible: bool,
-        progress: Callable[[ProgressEvent], None] | None, on_plan: Callable[[Plan], None] | None,
+        progress: Callable[[ProgressEvent], None] | None, on_plan: Callable[[Plan], None] | None, goal_ns: int = 0,
     ) -> None:
+        self.goal_ns, self.unreached = goal_ns, 0
         self.problem, self.method, self.seed, self.reproducible = problem, method, seed, reproducible
         self.time_limit = time_limit
         self.gap = 0.0 if method == "optimal" else gap
@@ -45,8 +47,10 @@ class Anytime:
     @property
     def done(self) -> bool:
         """Is the gap reached, or the time over?"""
-        gap = self.best.gap
-        return (gap is not None and gap <= self.gap) or self.left <= 0
+        best = self.best
+        gap, makespan = best.gap, best.makespan
+        reached = (gap is not None and gap <= self.gap) or (makespan is not None and makespan <= self.goal_ns)
+        return reached or (best.bound or 0) > self.goal_ns > 0 or self.left <= 0
 
     def run(self) -> Plan:
         """Run the phases until one of them settles it."""
@@ -143,12 +147,30 @@ class Anytime:
 
         choice = None
         if supports(self.problem) is None:
+            if self._still_compiling():
+                self.best.offer(demand_program(self.problem), "demand")
             choice = best_greedy(self.problem)
             if choice is not None:
                 self.best.offer(schedule_program(self.problem, choice), "greedy")
         if self.best.program is None:
             self.best.offer(demand_program(self.problem), "demand")
         return choice
+
+    def _still_compiling(self) -> bool:
+        """Start to load the kernels; return whether they must be compiled first, which takes seconds once a machine.
+
+        The plan of demand paging, which needs no kernel, then comes first, so that there is a checked plan at once.
+        """
+        if self._is_small():
+            return False
+        if self.reproducible:
+            return True  # whether or not kernels are cached must not change the outcome
+        from planner.heuristics.kernels import load_kernels
+
+        loader = threading.Thread(target=load_kernels, daemon=True)
+        loader.start()
+        loader.join(1.0)
+        return loader.is_alive()
 
     def _improve(self, choice: Bools) -> None:
         """Fluid bound and local search in turn."""

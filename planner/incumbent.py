@@ -44,6 +44,7 @@ class Incumbent:
         self.method = ""
         self.bound: int | None = None
         self.bound_name = ""
+        self.peak_bound: int | None = None
         self.ties_proved = False
         self.phase = "start"
 
@@ -58,9 +59,24 @@ class Incumbent:
         return None if self.timeline is None else self.timeline.makespan_ns
 
     @property
+    def peak(self) -> int | None:
+        """Device peak of the best plan, bytes."""
+        return None if self.timeline is None else self.timeline.peak_bytes[self.problem.machine.device.name]
+
+    @property
     def gap(self) -> float | None:
-        """Gap of the best plan to the best bound."""
+        """Gap of the best plan to the best bound, in what the objective counts."""
+        if self.problem.objective.kind == "peak":
+            return gap_of(self.peak, self.peak_bound)
         return gap_of(self.makespan, self.bound)
+
+    def raise_peak_bound(self, bound: int) -> None:
+        """Take a proved lower bound on the device peak, bytes (objective ``peak``)."""
+        if self.peak is not None and bound > self.peak:
+            raise SolverError(f"peak bound of {bound} bytes is above a checked plan of {self.peak} bytes: one of them is wrong; "
+                              f"please report problem {self.problem.sha256}")
+        self.peak_bound = max(bound, self.peak_bound or 0)
+        self.report()
 
     def enter(self, phase: str) -> None:
         """Name what runs now."""
@@ -128,8 +144,11 @@ class Incumbent:
         return True
 
     def _rank(self, timeline: Timeline) -> tuple[int, int, int]:
-        device = self.problem.machine.device.name
-        return timeline.makespan_ns, sum(timeline.moved_bytes.values()), timeline.peak_bytes[device]
+        peak = timeline.peak_bytes[self.problem.machine.device.name]
+        moved = sum(timeline.moved_bytes.values())
+        if self.problem.objective.kind == "peak":
+            return peak, timeline.makespan_ns, moved
+        return timeline.makespan_ns, moved, peak
 
     def plan(self, message: str, **more: Any) -> Plan:
         """Return the plan as it stands, with its claim."""
@@ -142,10 +161,12 @@ class Incumbent:
         if t is None:
             status = more.pop("status", Status.UNKNOWN)
             return Plan(self.problem, None, status, self.method, scope, None, self.bound, ideal_ns(self.problem),
-                        message=message, seconds=self.elapsed, provenance=self.provenance, **more)
-        status = Status.OPTIMAL if t.makespan_ns == self.bound else Status.FEASIBLE
+                        message=message, seconds=self.elapsed, provenance=self.provenance,
+                        lower_bound_bytes=self.peak_bound, **more)
+        status = Status.OPTIMAL if self.gap == 0 else Status.FEASIBLE
         return Plan(
             self.problem, self.program, status, self.method, scope, t.makespan_ns, self.bound, ideal_ns(self.problem),
             t.peak_bytes, {k: v for k, v in t.moved_bytes.items() if v}, t.recomputed_ns, t.stall_ns, message, self.elapsed,
-            ties_proved=self.ties_proved and status == Status.OPTIMAL, provenance=self.provenance, **more,
+            ties_proved=self.ties_proved and status == Status.OPTIMAL, provenance=self.provenance,
+            lower_bound_bytes=self.peak_bound, **more,
         )

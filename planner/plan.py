@@ -143,6 +143,8 @@ class Plan:
         Wall-clock time of the solve; not part of the file.
     minimum_budget_bytes : mapping of str to BudgetNeed
     witness : Witness, optional
+    lower_bound_bytes : int, optional
+        Objective ``peak``: proved lower bound on the device peak of plans that keep the limit, bytes; the gap is to this.
     ties_proved : bool
         Are bytes moved and peak the least among all optimal plans?
     provenance : mapping
@@ -166,11 +168,14 @@ class Plan:
     minimum_budget_bytes: Mapping[str, BudgetNeed] = field(default_factory=dict)
     witness: Witness | None = None
     ties_proved: bool = False
+    lower_bound_bytes: int | None = None
     provenance: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def gap(self) -> float | None:
-        """(makespan − bound) / bound; 0 if both are 0, None without a bound."""
+        """(makespan − bound) / bound (objective ``peak``: of the device peak); 0 if both are 0, None without a bound."""
+        if self.problem.objective.kind == "peak":
+            return gap_of(self.peak_bytes.get(self.problem.machine.device.name), self.lower_bound_bytes)
         return gap_of(self.makespan_ns, self.lower_bound_ns)
 
     @cached_property
@@ -197,6 +202,8 @@ class Plan:
             "method": self.method, "scope": self.scope.to_dict(), "message": self.message,
             "ties_proved": self.ties_proved,
         }
+        if self.lower_bound_bytes is not None:
+            out["lower_bound_bytes"] = self.lower_bound_bytes
         if self.minimum_budget_bytes:
             out["minimum_budget_bytes"] = {k: v.to_dict() for k, v in self.minimum_budget_bytes.items()}
         if self.witness is not None:

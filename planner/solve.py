@@ -32,6 +32,7 @@ def solve(
     reproducible: bool = False,
     progress: Callable[[ProgressEvent], None] | None = None,
     on_plan: Callable[[Plan], None] | None = None,
+    goal_ns: int = 0,
 ) -> Plan:
     """Plan a problem.
 
@@ -53,6 +54,8 @@ def solve(
         Called with a `planner.progress.ProgressEvent` now and then.
     on_plan : callable, optional
         Called with every better checked plan.
+    goal_ns : int
+        Stop, too, when a plan takes no longer than this, or is proved to take longer; 0 for none.
 
     Returns
     -------
@@ -82,7 +85,7 @@ def solve(
         faults.append(Fault("seed", f"{seed!r}: an integer from 0 to 2^31 − 1"))
     if faults:
         raise InputError(faults)
-    return Anytime(problem, method, time_limit, gap, seed, reproducible, progress, on_plan).run()
+    return Anytime(problem, method, time_limit, gap, seed, reproducible, progress, on_plan, goal_ns).run()
 
 
 def provenance(method: str, seed: int, reproducible: bool) -> dict[str, Any]:
