@@ -170,16 +170,18 @@ class _Interpreter:
         self.occupied: dict[str, dict[str, int]] = {
             k: {n: t.occupied(s.size) for n, s in self.tensors.items()} for k, t in self.tiers.items()}
         self.first_reads: dict[str, tuple[int, ...]] = {}
+        self.wanted: dict[str, tuple[int, ...]] = {}  # versions that the listed order lets an op read
+        seen: dict[str, int] = {}
+        for op in low.ops:
+            self.wanted[op.name] = tuple(seen.get(n, 0) for n in op.reads)
+            for n in op.updates:
+                seen[n] = seen.get(n, 0) + 1
         self.position = {op.name: i for i, op in enumerate(low.ops)}
         self.last_first: dict[str, int] = {}
         self.violations: list[Violation] = []
         self.pinned = low.pinned
-        self.left = dict.fromkeys(self.pinned, 0)  # uses of a pinned tensor still to come
-        for op in low.ops if self.pinned else ():
-            for n in {*op.reads, *op.writes}:
-                if n in self.left:
-                    self.left[n] += 1
-        self.uses_of_pinned = dict(self.left)
+        self.pin_used: set[str] = set()  # pinned tensors that some Run has used
+        self.pin_left: dict[str, int] = {}  # those of them that were dropped from their tier since, and where
 
     def fault(self, index: int | None, code: Code, message: str) -> None:
         row = None
@@ -261,7 +263,7 @@ class _Interpreter:
                 if copies.get(n):
                     self.fault(i, Code.COPY_EXISTS, f"op {op.name!r} creates {n!r}, which exists already")
         else:
-            self.rerun(i, op, before, versions, bool(absent))
+            self.rerun(i, op, before, versions, absent)
         for n in op.updates:
             others = copies.get(n, set()) - {at.get(n, self.device)}
             if others:
@@ -276,6 +278,9 @@ class _Interpreter:
 
     def first(self, i: int, op: Op, versions: tuple[int, ...]) -> None:
         self.first_reads[op.name] = versions
+        for n, want, got in zip(op.reads, self.wanted[op.name], versions, strict=True):
+            if want != got:
+                self.fault(i, Code.ORDER, f"op {op.name!r} reads {n!r} after {got} in-place update(s); in the listed order it is {want}")
         if not self.rules.reorder:
             here = self.position[op.name]
             if here < self.last_first.get(op.stream, -1):
@@ -283,7 +288,7 @@ class _Interpreter:
                 self.fault(i, Code.ORDER, f"op {op.name!r} runs after {ahead!r}, which the graph lists later")
             self.last_first[op.stream] = max(here, self.last_first.get(op.stream, -1))
 
-    def rerun(self, i: int, op: Op, before: tuple[int, ...], versions: tuple[int, ...], absent: bool) -> None:
+    def rerun(self, i: int, op: Op, before: tuple[int, ...], versions: tuple[int, ...], absent: list[str]) -> None:
         if not self.rules.recompute:
             self.fault(i, Code.RERUN_NOT_ALLOWED, f"op {op.name!r} runs again, and the rules do not allow recomputation")
         elif not op.recomputable:
@@ -294,7 +299,7 @@ class _Interpreter:
         for n, old, new in zip(op.reads, before, versions, strict=True):
             if old != new:
                 self.fault(i, Code.RERUN_VERSION, f"op {op.name!r} runs again, and {n!r} was updated since its first run")
-        for n in op.writes:
+        for n in absent:
             if self.version[n]:
                 self.fault(i, Code.RERUN_VERSION, f"op {op.name!r} would create the first version of {n!r}, which was updated since")
 
@@ -363,9 +368,8 @@ class _Interpreter:
             self.fault(i, Code.DROP_MISSING, f"{ins.tier!r} holds no copy of {ins.tensor!r}")
         else:
             self.remove(ins.tensor, ins.tier)
-            pin = self.pinned.get(ins.tensor)
-            if pin == ins.tier and 0 < self.left[ins.tensor] < self.uses_of_pinned[ins.tensor]:
-                self.fault(i, Code.PIN, f"{ins.tensor!r} is pinned to {pin!r} and dropped there between its first and last use")
+            if ins.tensor in self.pin_used and self.pinned[ins.tensor] == ins.tier:
+                self.pin_left.setdefault(ins.tensor, i)
 
     def remove(self, name: str, tier: str) -> None:
         self.copies[name].discard(tier)
@@ -376,8 +380,10 @@ class _Interpreter:
         for n in {*op.reads, *op.writes} & self.pinned.keys():
             if at.get(n, self.device) != self.pinned[n]:
                 self.fault(i, Code.PIN, f"op {op.name!r} uses {n!r} on {at.get(n, self.device)!r}; it is pinned to {self.pinned[n]!r}")
-            if self.left[n] > 0:
-                self.left[n] -= 1
+            if n in self.pin_left:
+                self.fault(self.pin_left.pop(n), Code.PIN, f"{n!r} is pinned to {self.pinned[n]!r} and dropped there between "
+                           f"its first and last use (op {op.name!r} uses it at instruction {i})")
+            self.pin_used.add(n)
 
     def finish(self) -> None:
         for op in self.problem.lowered.ops:

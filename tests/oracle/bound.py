@@ -58,7 +58,7 @@ class Bound:
     def makespan(self, key: Key, label: Label) -> int:
         """Return the bound, ns."""
         m, v = self.m, self.v
-        done, present, versions, _ = key
+        done, present, _ = key
         best, now = label[0], label[1]
         stream = list(label[v.at_stream:v.at_stream + m.S])
         ends: dict[int, int] = {}
@@ -74,13 +74,11 @@ class Bound:
                 if maker >= 0 and not done >> maker & 1:
                     begin = max(begin, ends.get(maker, 0))
                     continue
-                if version and not any(
-                    present >> (t * m.K + k) & 1 and versions[t * m.K + k] >= version for k in range(m.K)
-                ):
+                if version > v.version(t, done):
                     continue  # an update is still to come; its own path covers it
                 if t not in arrival:
-                    arrival[t] = self._arrival(t, present, versions, label, now)
-                    if self.inbound is not None and self._must_load(t, present, versions):
+                    arrival[t] = self._arrival(t, present, label, now)
+                    if self.inbound is not None and self._must_load(t, present):
                         loads.append((t, 0))
                 begin = max(begin, arrival[t])
                 listed[t] = max(listed.get(t, 0), self.tail[i])
@@ -105,24 +103,21 @@ class Bound:
             for t, tiers in enumerate(v.keep):
                 if tiers is None or (m.producer[t] >= 0 and not done >> m.producer[t] & 1):
                     continue
-                if m.final[t] and not any(
-                    present >> (t * m.K + k) & 1 and versions[t * m.K + k] == m.final[t] for k in range(m.K)
-                ):
+                if v.version(t, done) < m.final[t]:
                     continue
                 here = [label[v.at_made + t * m.K + k] + min(self.distance[t][k][x] for x in tiers)
-                        for k in range(m.K) if present >> (t * m.K + k) & 1
-                        and (not versions or versions[t * m.K + k] == m.final[t])]
+                        for k in range(m.K) if present >> (t * m.K + k) & 1]
                 if here and min(here) > best and not (m.recompute and m.producer[t] >= 0):
                     best = min(here)
         return best
 
-    def _must_load(self, t: int, present: int, versions: tuple[int, ...]) -> bool:
+    def _must_load(self, t: int, present: int) -> bool:
         m = self.m
         if present >> (t * m.K) & 1 or m.direct:
             return False
-        return not (m.recompute and m.producer[t] >= 0 and m.ops[m.producer[t]].rerun) and not (versions and m.updated[t])
+        return not (m.recompute and m.producer[t] >= 0 and m.ops[m.producer[t]].rerun) and not m.updated[t]
 
-    def _arrival(self, t: int, present: int, versions: tuple[int, ...], label: Label, now: int) -> int:
+    def _arrival(self, t: int, present: int, label: Label, now: int) -> int:
         m, v = self.m, self.v
         best = None
         for k in range(m.K):
@@ -141,7 +136,7 @@ class Bound:
     def moved(self, key: Key) -> int:
         """Return a lower bound on the bytes that are still to move."""
         m = self.m
-        done, present, versions, _ = key
+        done, present, _ = key
         total = 0
         if m.direct or any(m.updated) or m.recompute:
             return 0

@@ -98,6 +98,10 @@ class Literal:
             for t in self.low.tensors
         )
 
+    def updates_run(self, name: str, ran: dict[str, int]) -> int:
+        """Return how many updates of a tensor have run."""
+        return sum(name in op.updates and op.name in ran for op in self.low.ops)
+
     def step(self, state: State, ins: Instruction) -> State | None:
         """Append one instruction; None if that is a violation."""
         if isinstance(ins, Drop):
@@ -122,8 +126,9 @@ class Literal:
         if link is None or source is None or (ins.tensor, ins.dst) in copies:
             return None
         if ins.src == self.device and not self.problem.rules.offload:
-            wanted = self.targets(ins.tensor)
-            if wanted is None or (ins.dst not in wanted and any((self.device, k) in self.problem.machine.link for k in wanted)):
+            wanted = self.targets(ins.tensor) or ()
+            ways = [self.problem.machine.route(self.device, k) or () for k in wanted]
+            if self.device in wanted or ins.dst not in {link.dst for way in ways for link in way}:
                 return None
         start = max(channels.get(link.channel, 0), source.produced, dict(state.freed).get(ins.dst, 0))
         end = start + link.latency + -(-self.low.tensor[ins.tensor].size * 10**9 // link.bandwidth)
@@ -170,7 +175,7 @@ class Literal:
                     return None
                 start = max(start, held.used)
         fresh = [n for n in op.writes if place[n] not in copies]
-        if again and not fresh:
+        if again and (not fresh or any(self.updates_run(n, ran) for n in fresh)):
             return None
         for n in fresh:
             start = max(start, dict(state.freed).get(place[n][1], 0))

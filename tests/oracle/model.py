@@ -3,8 +3,9 @@
 Tensor ``t``, tier ``k`` (0 is the device), copy ``c = t·K + k``. Only ``problem.lowered``, ``problem.machine``,
 ``problem.capacity`` and ``problem.rules`` are read; nothing is shared with the package's checker, replay or solvers.
 
-Versions: a tensor's version is the number of updates it has seen. What version an op must read follows from the listed
-order alone (the updates listed before it), for first runs and, by the rulings, for reruns alike.
+Versions: a tensor's version is the number of updates that have run. What version an op must read follows from the listed
+order alone (the updates listed before it), for first runs and, by the rulings, for reruns alike. A rerun may not create the
+first version of what was updated since: it would be a stale copy.
 """
 
 from __future__ import annotations
@@ -103,6 +104,7 @@ class Model:
         for i, row in enumerate(self.ops):
             for t in row.writes:
                 self.producer[t] = i
+        self.updaters = [sum(1 << i for i, row in enumerate(self.ops) if t in row.updates) for t in range(self.T)]
         self.after_ops = sorted({a for row in self.ops for a in row.after})
         # links
         channels: dict[str, int] = {}
@@ -160,8 +162,6 @@ class Model:
                 return True
             if any(self.ops[a].rerun and self.ops[a].stream != row.stream for row in self.ops for a in row.after):
                 return True
-            if any(self.updated[t] and self.producer[t] >= 0 and self.ops[self.producer[t]].rerun for t in range(self.T)):
-                return True
         return any(self.updated) and problem.rules.direct
 
     def starts(self) -> list[tuple[int, ...]]:
@@ -178,16 +178,16 @@ class Model:
         """Return, per tensor, the tiers of which one must hold its final version at the end."""
         return [((start[t],) if k == "start" else k) for t, k in enumerate(self.keep)]  # type: ignore[misc]
 
-    def may_leave(self, t: int, dst: int, keep: tuple[int, ...] | None) -> bool:
-        """May tensor t be copied from the device to dst where ``offload`` is false?
+    def leaves(self, keep: tuple[int, ...] | None) -> frozenset[int]:
+        """Return the tiers to which a tensor may be copied from the device where ``offload`` is false.
 
-        Only where ``keep`` demands it: dst is where it must end, or a stop on the way if no link leads there at once.
+        Those where `keep` demands it and those on the fastest way there; none if it may end on the device.
         """
-        if keep is None:
-            return False
-        if dst in keep:
-            return True
-        return not any(w.src == 0 and w.dst in keep for w in self.ways)
+        if keep is None or 0 in keep:
+            return frozenset()
+        names = self.tier_names
+        ways = [self.problem.machine.route(names[0], names[k]) or () for k in keep]
+        return frozenset(names.index(link.dst) for way in ways for link in way)
 
     def instruction(self, code: tuple[int, ...]) -> Run | Copy | Drop:
         """Decode ``(0, op, mode)``, ``(1, way, tensor)`` or ``(2, copy)``."""

@@ -1,7 +1,7 @@
 """What may be appended to a program: the literal rules of the execution model, one instruction at a time.
 
-A *key* is ``(done, present, versions, spoiled)``: bit masks of ops that have run, of copies that exist and of pinned
-tensors whose copy was dropped after use, and the version of each copy (only where the tensor is ever updated).
+A *key* is ``(done, present, spoiled)``: bit masks of ops that have run, of copies that exist and of pinned tensors whose
+copy was dropped after use. All copies of a tensor have one version, the number of updates that have run.
 
 A *label* is a flat tuple of times::
 
@@ -20,7 +20,7 @@ from collections.abc import Iterator
 
 from tests.oracle.model import Model
 
-Key = tuple[int, int, tuple[int, ...], int]
+Key = tuple[int, int, int]
 Label = tuple[int, ...]
 Code = tuple[int, ...]
 
@@ -32,6 +32,7 @@ class Moves:
         m = self.m = model
         self.start, self.chronological = start, chronological
         self.keep = model.keep_tiers(start)
+        self.leaves = [model.leaves(tiers) for tiers in self.keep]
         self.at_stream = 2
         self.at_channel = 2 + m.S
         self.at_drop = self.at_channel + m.C
@@ -55,8 +56,7 @@ class Moves:
         for k in range(m.K):
             if m.cap[k] is not None and self.room_used(present, k) > m.cap[k]:  # type: ignore[operator]
                 return None
-        versions = (0,) * (m.T * m.K) if any(m.updated) else ()
-        return self.settle(0, present, versions, 0, [0] * self.width)
+        return self.settle(0, present, 0, [0] * self.width)
 
     def room_used(self, present: int, k: int) -> int:
         """Return the bytes occupied on tier k."""
@@ -66,15 +66,14 @@ class Moves:
     def finished(self, key: Key) -> bool:
         """Have all ops run, and does `keep` hold?"""
         m = self.m
-        done, present, versions, _ = key
-        if done != self.all_done:
-            return False
-        for t, tiers in enumerate(self.keep):
-            if tiers is not None and not any(
-                present >> (c := t * m.K + k) & 1 and (not versions or versions[c] == m.final[t]) for k in tiers
-            ):
-                return False
-        return True
+        done, present, _ = key
+        return done == self.all_done and all(
+            tiers is None or any(present >> (t * m.K + k) & 1 for k in tiers) for t, tiers in enumerate(self.keep)
+        )
+
+    def version(self, t: int, done: int) -> int:
+        """Return the number of updates of tensor t that have run."""
+        return (done & self.m.updaters[t]).bit_count()
 
     def needed(self, done: int) -> tuple[frozenset[tuple[int, int]], frozenset[tuple[int, int]], list[int]]:
         """Return (tensor, version) pairs that may yet be used, those that are outputs of reruns, and useful reruns."""
@@ -101,7 +100,7 @@ class Moves:
         return found
 
     def settle(
-        self, done: int, present: int, versions: tuple[int, ...], spoiled: int, label: list[int]
+        self, done: int, present: int, spoiled: int, label: list[int]
     ) -> tuple[Key, Label, tuple[Code, ...]]:
         """Normalise a state: raise times that are over to a common floor, release dead copies where that is free."""
         m, n = self.m, self.m.T * self.m.K
@@ -116,7 +115,7 @@ class Moves:
             if not self.tracked[c]:
                 label[used + c] = floor
             t, k = divmod(c, m.K)
-            version = versions[c] if versions else 0
+            version = self.version(t, done)
             if (t, version) in need or (not self.chronological and (t, version) in beside):
                 continue
             if not self.tracked[c]:  # no room to win: forgotten, not dropped (a Drop would delay what comes after it)
@@ -127,12 +126,10 @@ class Moves:
                 present &= ~(1 << c)
                 label[made + c] = label[used + c] = floor
                 released.append((2, c))
-                if versions:
-                    versions = (*versions[:c], 0, *versions[c + 1:])
         top = label[0]
         out = [x if x > floor else floor for x in label]
         out[0] = top
-        return (done, present, versions, spoiled), tuple(out), tuple(released)
+        return (done, present, spoiled), tuple(out), tuple(released)
 
     def _floor(self, done: int, label: list[int]) -> int:
         """Return a time before which nothing that is still to come can start, whatever the order of the list."""
@@ -156,7 +153,7 @@ class Moves:
     def successors(self, key: Key, label: Label) -> Iterator[tuple[Key, Label, tuple[Code, ...], int]]:
         """Yield (key, label, instructions, bytes moved) for every useful next instruction."""
         m = self.m
-        done, present, versions, spoiled = key
+        done, present, _ = key
         need, _, reruns = self.needed(done)
         for i, op in enumerate(m.ops):
             if done >> i & 1:
@@ -172,87 +169,69 @@ class Moves:
                 c, d = t * m.K + way.src, t * m.K + way.dst
                 if not present >> c & 1:
                     continue
-                version = versions[c] if versions else 0
-                if (t, version) not in need:
+                if present >> d & 1 or (t, self.version(t, done)) not in need:
                     continue
-                there = present >> d & 1
-                if there and (not versions or versions[d] == version):
+                if way.src == 0 and not m.offload and way.dst not in self.leaves[t]:
                     continue
-                if way.src == 0 and not m.offload and not m.may_leave(t, way.dst, self.keep[t]):
-                    continue
-                forced = 1 << d if there else 0
-                for dropped in self._drops(key, {way.dst: m.occ[d]}, 1 << c, forced):
+                for dropped in self._drops(key, {way.dst: m.occ[d]}, 1 << c, 0):
                     out = list(label)
-                    state = self._apply_drops(key, out, dropped)
-                    if state is None:
-                        continue
-                    present2, versions2, spoiled2, codes = state
+                    present2, spoiled2, codes = self._apply_drops(key, out, dropped)
                     at = self.at_channel + way.channel
                     begin = max(out[at], out[self.at_made + c], out[self.at_drop + way.dst])
                     end = begin + way.time[t]
                     out[at] = end
                     out[self.at_used + c] = max(out[self.at_used + c], end)
                     out[self.at_made + d] = out[self.at_used + d] = end
-                    if versions2:
-                        versions2 = (*versions2[:d], version, *versions2[d + 1:])
-                    new = self._close(done, present2 | 1 << d, versions2, spoiled2, out, begin, end)
+                    new = self._close(done, present2 | 1 << d, spoiled2, out, begin, end)
                     yield new[0], new[1], (*codes, (1, w, t), *new[2]), m.size[t]
 
-    def _close(self, done: int, present: int, versions: tuple[int, ...], spoiled: int, out: list[int], begin: int, end: int):  # type: ignore[no-untyped-def]
+    def _close(
+        self, done: int, present: int, spoiled: int, out: list[int], begin: int, end: int
+    ) -> tuple[Key, Label, tuple[Code, ...]]:
         out[0] = max(out[0], end)
         if self.chronological:
             out[1] = begin
-        return self.settle(done, present, versions, spoiled, out)
+        return self.settle(done, present, spoiled, out)
 
     def _runs(self, i: int, key: Key, label: Label) -> Iterator[tuple[Key, Label, tuple[Code, ...], int]]:
         m = self.m
-        done, present, versions, spoiled = key
+        done, present, spoiled = key
         op = m.ops[i]
         again = done >> i & 1
+        if any(self.version(t, done) != version for t, version in op.reads):
+            return
+        if spoiled and any(spoiled >> t & 1 for t in (*op.writes, *(t for t, _ in op.reads))):
+            return
         for index, mode in enumerate(op.modes):
-            operands, alone, ok = 0, 0, True
-            for t, version in op.reads:
+            operands, alone = 0, 0
+            for t, _ in op.reads:
                 c = t * m.K + mode.tier.get(t, 0)
-                if not present >> c & 1 or (versions and versions[c] != version) or spoiled >> t & 1:
-                    ok = False
-                    break
                 operands |= 1 << c
                 if t in op.updates:
-                    for k in range(m.K):
-                        if t * m.K + k != c and present >> (t * m.K + k) & 1:
-                            alone |= 1 << (t * m.K + k)
-            if not ok:
+                    alone |= (((1 << m.K) - 1) << t * m.K) & present & ~(1 << c)
+            if operands & ~present:
                 continue
-            outputs = [t * m.K + mode.tier.get(t, 0) for t in op.writes]
-            if any(spoiled >> t & 1 for t in op.writes):
-                continue
-            stale = [c for c in outputs if present >> c & 1 and versions and versions[c] != 0]
-            for replaced in itertools.chain.from_iterable(itertools.combinations(stale, r) for r in range(len(stale) + 1)):
-                forced = alone
-                for c in replaced:
-                    forced |= 1 << c
-                fresh = [c for c in outputs if not present >> c & 1 or c in replaced]
-                if again and not fresh:
-                    continue
-                held = operands
-                for c in outputs:
-                    if c not in fresh:
-                        held |= 1 << c
-                wants: dict[int, int] = {}
-                for c in fresh:
+            held, fresh = operands, []
+            wants: dict[int, int] = {}
+            for t in op.writes:
+                c = t * m.K + mode.tier.get(t, 0)
+                if present >> c & 1:
+                    held |= 1 << c
+                else:
+                    fresh.append(c)
                     wants[c % m.K] = wants.get(c % m.K, 0) + m.occ[c]
-                for dropped in self._drops(key, wants, held, forced):
-                    yield from self._run(i, index, key, label, operands, fresh, wants, dropped)
+            if again and (not fresh or any(self.version(c // m.K, done) for c in fresh)):
+                continue
+            for dropped in self._drops(key, wants, held, alone):
+                yield self._run(i, index, key, label, fresh, wants, dropped)
 
-    def _run(self, i: int, index: int, key: Key, label: Label, operands: int, fresh: list[int], wants: dict[int, int],
-             dropped: int) -> Iterator[tuple[Key, Label, tuple[Code, ...], int]]:
+    def _run(
+        self, i: int, index: int, key: Key, label: Label, fresh: list[int], wants: dict[int, int], dropped: int
+    ) -> tuple[Key, Label, tuple[Code, ...], int]:
         m, op = self.m, self.m.ops[i]
         mode, done = op.modes[index], key[0]
         out = list(label)
-        state = self._apply_drops(key, out, dropped)
-        if state is None:
-            return
-        present, versions, spoiled, codes = state
+        present, spoiled, codes = self._apply_drops(key, out, dropped)
         begin = out[self.at_stream + op.stream]
         made, used = self.at_made, self.at_used
         updated = []
@@ -275,18 +254,15 @@ class Moves:
             out[used + c] = max(out[used + c], end)
         for c in updated:
             out[made + c] = out[used + c] = end
-            versions = (*versions[:c], versions[c] + 1, *versions[c + 1:])
         for c in fresh:
             out[made + c] = out[used + c] = end
             present |= 1 << c
-            if versions:
-                versions = (*versions[:c], 0, *versions[c + 1:])
-        new = self._close(done | 1 << i, present, versions, spoiled, out, begin, end)
-        yield new[0], new[1], (*codes, (0, i, index), *new[2]), 0
+        new = self._close(done | 1 << i, present, spoiled, out, begin, end)
+        return new[0], new[1], (*codes, (0, i, index), *new[2]), 0
 
-    def _apply_drops(self, key: Key, out: list[int], dropped: int) -> tuple[int, tuple[int, ...], int, list[Code]] | None:
+    def _apply_drops(self, key: Key, out: list[int], dropped: int) -> tuple[int, int, list[Code]]:
         m = self.m
-        done, present, versions, spoiled = key
+        done, present, spoiled = key
         codes: list[Code] = []
         c = 0
         rest = dropped
@@ -295,13 +271,11 @@ class Moves:
                 t, k = divmod(c, m.K)
                 out[self.at_drop + k] = max(out[self.at_drop + k], out[self.at_used + c])
                 codes.append((2, c))
-                if versions:
-                    versions = (*versions[:c], 0, *versions[c + 1:])
                 if m.pinned.get(t) == k and self._touched(t, done):
                     spoiled |= 1 << t
             rest >>= 1
             c += 1
-        return present & ~dropped, versions, spoiled, codes
+        return present & ~dropped, spoiled, codes
 
     def _touched(self, t: int, done: int) -> bool:
         """Has some op used pinned tensor t?"""
@@ -309,8 +283,6 @@ class Moves:
 
     def _drops(self, key: Key, wants: dict[int, int], held: int, forced: int) -> Iterator[int]:
         """Yield the masks of drops to put before an instruction: those forced, and inclusion-minimal sets that make room."""
-        if forced & held:
-            return
         m = self.m
         present = key[1] & ~forced
         per_tier: list[list[int]] = []
@@ -353,19 +325,16 @@ class Moves:
     def _survives(self, key: Key, mask: int) -> bool:
         """Can what is still needed be had after these drops: another copy, or a rerun of its producer?"""
         m = self.m
-        done, present, versions, _ = key
+        done, present, _ = key
         need = self.needed(done)[0]
         left = present & ~mask
         for c in range(m.T * m.K):
             if not mask >> c & 1:
                 continue
             t = c // m.K
-            version = versions[c] if versions else 0
-            if (t, version) not in need:
+            version = self.version(t, done)
+            if (t, version) not in need or left >> t * m.K & ((1 << m.K) - 1):
                 continue
-            if any(left >> (t * m.K + k) & 1 and (not versions or versions[t * m.K + k] == version) for k in range(m.K)):
-                continue
-            if version == 0 and m.producer[t] >= 0 and m.ops[m.producer[t]].rerun:
-                continue
-            return False
+            if version or m.producer[t] < 0 or not m.ops[m.producer[t]].rerun:
+                return False
         return True

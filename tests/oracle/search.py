@@ -5,9 +5,8 @@ nothing is lost:
 
 1. *Drops stand as late as they can.* Moving a Drop later in the list past an instruction that neither uses that copy nor
    needs its room (or, for an update, its absence) only makes fewer instructions wait. So a Drop stands directly before
-   an allocation that would not fit without it (inclusion-minimal sets), before an update that needs the copy gone, or
-   before a Copy or rerun that replaces a copy of another version. Dropping a copy and making the same one again at
-   once is never better than keeping it. The one exception is free: a copy that nothing can need any more, whose users have
+   an allocation that would not fit without it (inclusion-minimal sets), or before an update that needs the copy gone.
+   Dropping a copy and making the same one again at once is never better than keeping it. The one exception is free: a copy that nothing can need any more, whose users have
    ended before anything to come can start, is released at once.
 2. *Useless copies are not made*: only what an op, a rerun or `keep` may still need is copied; a copy is not dropped if
    what is needed could then be had from nowhere.
@@ -18,7 +17,7 @@ nothing is lost:
    makes them earlier; repeat with rule 1 until nothing changes (starts are integers and only fall). Then times below the
    last start can be raised to it. Not true, and not used (`Model.corners`), where the list order says more than time
    does: reruns of ops with several outputs (outputs that are present are left alone), `after` on a rerun op of another
-   stream (any Run counts), reruns of what is updated, and updates with operands used in place elsewhere.
+   stream (any Run counts), and updates with operands used in place elsewhere.
 4. *Dominance*: of two prefixes with the same ops done and the same copies, the one with all times no later (and, for the
    second objective, no more bytes moved) can do whatever the other can, no later.
 
