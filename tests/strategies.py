@@ -101,16 +101,7 @@ def random_problem(
     rules = Rules(offload, recompute, reorder, False, direct, _pins(rng, tensors, flag(pins, 0.1)))
     machine = _machine(rng, names, half, flag(latency, 0.25), flag(granule, 0.15), flag(host_capacity, 0.3), direct,
                        tensors, rows, tight)
-    graph = Graph("random", tuple(tensors), tuple(rows))
-    try:
-        return Problem(graph, machine, rules=rules)
-    except ValueError:
-        raise
-    except Exception:  # an input error, e.g. no way to a keep tier: draw again
-        return random_problem(rng, ops=ops, tiers=tiers, half=half, recompute=recompute, offload=offload, reorder=reorder,
-                              direct=direct, streams=streams, updates=updates, any_home=any_home,
-                              host_capacity=host_capacity, workspace=workspace, granule=granule, latency=latency,
-                              after=after, zeros=zeros, pins=False, tight=tight)
+    return Problem(Graph("random", tuple(tensors), tuple(rows)), machine, rules=rules)
 
 
 def _pins(rng: random.Random, tensors: list[Tensor], wanted: bool) -> tuple[tuple[str, str], ...]:

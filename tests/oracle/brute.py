@@ -1,7 +1,7 @@
 """A literal interpreter of the execution model, and all programs by brute force: it tests the oracle itself.
 
-No dominance, no bounds, no normal form: Drops may stand anywhere, anything legal may be copied or run again. Only prefixes
-that lead to exactly the same state, times included, are merged, and prefixes later than the limit are cut.
+No dominance, no bounds, no normal form: Drops may stand anywhere, anything legal may be copied or run again. Only
+prefixes that lead to exactly the same state, times included, are merged, and prefixes later than the limit are cut.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from planner.program import Copy, Drop, Instruction, Program, Run
 from tests.oracle.model import _penalised
 
 
-class TooManyStates(Exception):
+class TooManyStatesError(Exception):
     """The instance is too big for brute force."""
 
 
@@ -234,7 +234,7 @@ def any_program_within(problem: Problem, limit: int, most: int = 200_000) -> Pro
 
     Raises
     ------
-    TooManyStates
+    TooManyStatesError
         More than ``most`` states.
     """
     count = 0
@@ -257,6 +257,6 @@ def any_program_within(problem: Problem, limit: int, most: int = 200_000) -> Pro
                 seen.add(new)
                 count += 1
                 if count > most:
-                    raise TooManyStates(count)
+                    raise TooManyStatesError(count)
                 stack.append((new, (*done, ins)))
     return None

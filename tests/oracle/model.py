@@ -3,9 +3,9 @@
 Tensor ``t``, tier ``k`` (0 is the device), copy ``c = t·K + k``. Only ``problem.lowered``, ``problem.machine``,
 ``problem.capacity`` and ``problem.rules`` are read; nothing is shared with the package's checker, replay or solvers.
 
-Versions: a tensor's version is the number of updates that have run. What version an op must read follows from the listed
-order alone (the updates listed before it), for first runs and, by the rulings, for reruns alike. A rerun may not create the
-first version of what was updated since: it would be a stale copy.
+Versions: a tensor's version is the number of updates that have run. What version an op must read follows from the
+listed order alone (the updates listed before it), for first runs and, by the rulings, for reruns alike. A rerun may not
+create the first version of what was updated since: it would be a stale copy.
 """
 
 from __future__ import annotations
@@ -111,10 +111,11 @@ class Model:
         self.ways: list[Way] = []
         for link in machine.links:
             time = tuple(link.latency + -(-s * 10**9 // link.bandwidth) for s in self.size)
-            self.ways.append(Way(tier[link.src], tier[link.dst], channels.setdefault(link.channel, len(channels)), time))
+            channel = channels.setdefault(link.channel, len(channels))
+            self.ways.append(Way(tier[link.src], tier[link.dst], channel, time))
         self.C = len(channels)
         # homes and what must hold at the end
-        self.keep: list[tuple[int, ...] | None | str] = []
+        self.keep: list[tuple[int, ...] | str | None] = []
         self.homes: list[tuple[int, ...] | None] = []
         for t in low.tensors:
             home = None if t.home == "any" else tuple(tier[h] for h in t.home)

@@ -1,7 +1,7 @@
 """What may be appended to a program: the literal rules of the execution model, one instruction at a time.
 
-A *key* is ``(done, present, spoiled)``: bit masks of ops that have run, of copies that exist and of pinned tensors whose
-copy was dropped after use. All copies of a tensor have one version, the number of updates that have run.
+A *key* is ``(done, present, spoiled)``: bit masks of ops that have run, of copies that exist and of pinned tensors
+whose copy was dropped after use. All copies of a tensor have one version, the number of updates that have run.
 
 A *label* is a flat tuple of times::
 
@@ -17,12 +17,23 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from tests.oracle.model import Model
 
 Key = tuple[int, int, int]
 Label = tuple[int, ...]
 Code = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Needs:
+    """Pairs (tensor, version): what ``may`` and what ``must`` yet be used, and what is written ``beside`` by reruns."""
+
+    may: frozenset[tuple[int, int]]
+    must: frozenset[tuple[int, int]]
+    beside: frozenset[tuple[int, int]]
+    reruns: tuple[int, ...]
 
 
 class Moves:
@@ -44,10 +55,10 @@ class Moves:
         #: Copies whose `used` can ever matter: they may be dropped for room, or an update waits for them.
         self.tracked = [m.cap[c % m.K] is not None or m.updated[c // m.K] for c in range(m.T * m.K)]
         self.all_done = (1 << len(m.ops)) - 1
-        self._needed: dict[int, tuple[frozenset[tuple[int, int]], frozenset[tuple[int, int]], list[int]]] = {}
+        self._needed: dict[int, Needs] = {}
 
     def initial(self) -> tuple[Key, Label, tuple[Code, ...]] | None:
-        """Return the state before the first instruction, and copies released at once; None if start residents overflow a tier."""
+        """Return the state before the first instruction, and copies released at once; None if a tier overflows."""
         m, present = self.m, 0
         for t in range(m.T):
             homes = m.homes[t]
@@ -75,8 +86,8 @@ class Moves:
         """Return the number of updates of tensor t that have run."""
         return (done & self.m.updaters[t]).bit_count()
 
-    def needed(self, done: int) -> tuple[frozenset[tuple[int, int]], frozenset[tuple[int, int]], list[int]]:
-        """Return (tensor, version) pairs that may yet be used, those that are outputs of reruns, and useful reruns."""
+    def needed(self, done: int) -> Needs:
+        """Return what programs from here on may use, given the ops that have run."""
         if done in self._needed:
             return self._needed[done]
         m = self.m
@@ -84,6 +95,7 @@ class Moves:
         for i, op in enumerate(m.ops):
             if not done >> i & 1:
                 need.update(op.reads)
+        must = frozenset(need)
         beside: set[tuple[int, int]] = set()
         reruns: list[int] = []
         grown = m.recompute
@@ -95,7 +107,7 @@ class Moves:
                     need.update(op.reads)
                     beside.update((t, 0) for t in op.writes)
                     grown = True
-        found = (frozenset(need), frozenset(beside), sorted(reruns))
+        found = Needs(frozenset(need), must, frozenset(beside), tuple(sorted(reruns)))
         self._needed[done] = found
         return found
 
@@ -105,7 +117,7 @@ class Moves:
         """Normalise a state: raise times that are over to a common floor, release dead copies where that is free."""
         m, n = self.m, self.m.T * self.m.K
         floor = label[1] if self.chronological else self._floor(done, label)
-        need, beside, _ = self.needed(done)
+        needs = self.needed(done)
         released: list[Code] = []
         made, used = self.at_made, self.at_used
         for c in range(n):
@@ -116,13 +128,14 @@ class Moves:
                 label[used + c] = floor
             t, k = divmod(c, m.K)
             version = self.version(t, done)
-            if (t, version) in need or (not self.chronological and (t, version) in beside):
+            if (t, version) in needs.may or (not self.chronological and (t, version) in needs.beside):
                 continue
             if not self.tracked[c]:  # no room to win: forgotten, not dropped (a Drop would delay what comes after it)
                 present &= ~(1 << c)
                 label[made + c] = label[used + c] = floor
                 continue
-            if label[used + c] <= max(floor, label[self.at_drop + k]) and (t not in m.pinned or self._unpinned(t, done)):
+            over = label[used + c] <= max(floor, label[self.at_drop + k])
+            if over and (t not in m.pinned or self._unpinned(t, done)):
                 present &= ~(1 << c)
                 label[made + c] = label[used + c] = floor
                 released.append((2, c))
@@ -154,14 +167,14 @@ class Moves:
         """Yield (key, label, instructions, bytes moved) for every useful next instruction."""
         m = self.m
         done, present, _ = key
-        need, _, reruns = self.needed(done)
+        needs = self.needed(done)
         for i, op in enumerate(m.ops):
             if done >> i & 1:
                 continue
             if (op.before_first >= 0 and not done >> op.before_first & 1) or any(not done >> a & 1 for a in op.after):
                 continue
             yield from self._runs(i, key, label)
-        for i in reruns:
+        for i in needs.reruns:
             if done >> i & 1:
                 yield from self._runs(i, key, label)
         for w, way in enumerate(m.ways):
@@ -169,7 +182,7 @@ class Moves:
                 c, d = t * m.K + way.src, t * m.K + way.dst
                 if not present >> c & 1:
                     continue
-                if present >> d & 1 or (t, self.version(t, done)) not in need:
+                if present >> d & 1 or (t, self.version(t, done)) not in needs.may:
                     continue
                 if way.src == 0 and not m.offload and way.dst not in self.leaves[t]:
                     continue
@@ -279,10 +292,11 @@ class Moves:
 
     def _touched(self, t: int, done: int) -> bool:
         """Has some op used pinned tensor t?"""
-        return any(done >> i & 1 and (t in op.writes or any(t == r for r, _ in op.reads)) for i, op in enumerate(self.m.ops))
+        return any(done >> i & 1 and (t in op.writes or any(t == r for r, _ in op.reads))
+                   for i, op in enumerate(self.m.ops))
 
     def _drops(self, key: Key, wants: dict[int, int], held: int, forced: int) -> Iterator[int]:
-        """Yield the masks of drops to put before an instruction: those forced, and inclusion-minimal sets that make room."""
+        """Yield the masks of drops before an instruction: those forced, and inclusion-minimal sets that make room."""
         m = self.m
         present = key[1] & ~forced
         per_tier: list[list[int]] = []
@@ -323,17 +337,17 @@ class Moves:
         return m.pinned.get(t) != k or not self._touched(t, key[0]) or self._unpinned(t, key[0])
 
     def _survives(self, key: Key, mask: int) -> bool:
-        """Can what is still needed be had after these drops: another copy, or a rerun of its producer?"""
+        """Can what must still be used be had after these drops: another copy, or a rerun of its producer?"""
         m = self.m
         done, present, _ = key
-        need = self.needed(done)[0]
+        must = self.needed(done).must
         left = present & ~mask
         for c in range(m.T * m.K):
             if not mask >> c & 1:
                 continue
             t = c // m.K
             version = self.version(t, done)
-            if (t, version) not in need or left >> t * m.K & ((1 << m.K) - 1):
+            if (t, version) not in must or left >> t * m.K & ((1 << m.K) - 1):
                 continue
             if version or m.producer[t] < 0 or not m.ops[m.producer[t]].rerun:
                 return False

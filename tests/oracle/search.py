@@ -3,26 +3,27 @@
 Best-first search over lists of Run, Copy and Drop under the literal list semantics. What is not enumerated, and why
 nothing is lost:
 
-1. *Drops stand as late as they can.* Moving a Drop later in the list past an instruction that neither uses that copy nor
-   needs its room (or, for an update, its absence) only makes fewer instructions wait. So a Drop stands directly before
-   an allocation that would not fit without it (inclusion-minimal sets), or before an update that needs the copy gone.
-   Dropping a copy and making the same one again at once is never better than keeping it. The one exception is free: a copy that nothing can need any more, whose users have
-   ended before anything to come can start, is released at once.
+1. *Drops stand as late as they can.* Moving a Drop later in the list past an instruction that neither uses that copy
+   nor needs its room (or, for an update, its absence) only makes fewer instructions wait. So a Drop stands directly
+   before an allocation that would not fit without it (inclusion-minimal sets), or before an update that needs the copy
+   gone. Dropping a copy and making the same one again at once is never better than keeping it. The one exception is
+   free: a copy that nothing can need any more, whose users have ended before anything to come can start, is released
+   at once.
 2. *Useless copies are not made*: only what an op, a rerun or `keep` may still need is copied; a copy is not dropped if
    what is needed could then be had from nowhere.
-3. *Lists in order of their starts are enough* (chronological mode). Sort a legal list by start of Run and Copy and end of
-   Drop, ties as listed: dependencies keep their order, and what is resident at allocation X of the sorted list was
+3. *Lists in order of their starts are enough* (chronological mode). Sort a legal list by start of Run and Copy and
+   end of Drop, ties as listed: dependencies keep their order, and what is resident at allocation X of the sorted list was
    resident, in the original list, at the newest allocation X* among it: a Drop listed before X* has ended when X*
    starts, so no later than X. All original starts satisfy the constraints of the sorted list, so replaying it only
-   makes them earlier; repeat with rule 1 until nothing changes (starts are integers and only fall). Then times below the
-   last start can be raised to it. Not true, and not used (`Model.corners`), where the list order says more than time
+   makes them earlier; repeat with rule 1 until nothing changes (starts are integers and only fall). Then times below
+   the last start can be raised to it. Not true, and not used (`Model.corners`), where the list order says more than time
    does: reruns of ops with several outputs (outputs that are present are left alone), `after` on a rerun op of another
    stream (any Run counts), and updates with operands used in place elsewhere.
-4. *Dominance*: of two prefixes with the same ops done and the same copies, the one with all times no later (and, for the
-   second objective, no more bytes moved) can do whatever the other can, no later.
+4. *Dominance*: of two prefixes with the same ops done and the same copies, the one with all times no later (and, for
+   the second objective, no more bytes moved) can do whatever the other can, no later.
 
-The third objective, and the objective ``peak``, are the least device capacity with which the first two (or the limit on the
-makespan) can still be reached: bisection over capacities.
+The third objective, and the objective ``peak``, are the least device capacity with which the first two (or the limit on
+the makespan) can still be reached: bisection over capacities.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ class OracleResult:
     states: int = 0
 
 
-class _OutOfTime(Exception):
+class _OutOfTimeError(Exception):
     pass
 
 
@@ -103,7 +104,7 @@ def optimum(
         if problem.objective.kind == "peak":
             return _least_peak(problem, until, chronological)
         return _least_makespan(problem, until, ties, chronological)
-    except _OutOfTime:
+    except _OutOfTimeError:
         return OracleResult("unknown")
 
 
@@ -241,7 +242,7 @@ def _search(
     kinds: list[tuple[Moves, Bound]] = []
 
     def push(which: int, node: _Node) -> None:
-        moves, bound = kinds[which]
+        bound = kinds[which][1]
         makespan = bound.makespan(node.key, node.label)
         if makespan >= 1 << 59 or (limit is not None and makespan > limit):
             return
@@ -286,7 +287,7 @@ def _search(
             return node.label[0], _program(model, moves, node), states, node.moved
         states += 1
         if until is not None and states % 64 == 0 and time.monotonic() > until:
-            raise _OutOfTime
+            raise _OutOfTimeError
         for key, label, codes, moved in moves.successors(node.key, node.label):
             push(which, _Node(key, label, node.moved + moved, codes, node))
     return None
