@@ -12,12 +12,12 @@ nothing is lost:
 2. *Useless copies are not made*: only what an op, a rerun or `keep` may still need is copied; a copy is not dropped if
    what is needed could then be had from nowhere.
 3. *Lists in order of their starts are enough* (chronological mode). Sort a legal list by start of Run and Copy and
-   end of Drop, ties as listed: dependencies keep their order, and what is resident at allocation X of the sorted list was
-   resident, in the original list, at the newest allocation X* among it: a Drop listed before X* has ended when X*
+   end of Drop, ties as listed: dependencies keep their order, and what is resident at allocation X of the sorted list
+   was resident, in the original list, at the newest allocation X* among it: a Drop listed before X* has ended when X*
    starts, so no later than X. All original starts satisfy the constraints of the sorted list, so replaying it only
    makes them earlier; repeat with rule 1 until nothing changes (starts are integers and only fall). Then times below
-   the last start can be raised to it. Not true, and not used (`Model.corners`), where the list order says more than time
-   does: reruns of ops with several outputs (outputs that are present are left alone), `after` on a rerun op of another
+   the last start can be raised to it. Not true, and not used (`Model.corners`), where the list order says more than
+   time does: reruns of ops with several outputs (outputs that are present are left alone), `after` on a rerun op of another
    stream (any Run counts), and updates with operands used in place elsewhere.
 4. *Dominance*: of two prefixes with the same ops done and the same copies, the one with all times no later (and, for
    the second objective, no more bytes moved) can do whatever the other can, no later.
