@@ -139,9 +139,9 @@ def _build(problem: Problem) -> ProblemArrays:
         updates=Csr.of([tensor_index[n] for n in o.updates] for o in low.ops),
         after=Csr.of([op_index[n] for n in o.after] for o in low.ops),
         size=np.array(sizes, np.int64),
-        occupied=np.array([[k.occupied(s) for k in machine.tiers] for s in sizes], np.int64).reshape(-1, n_tiers),
+        occupied=np.array([[k.occupied(s) for k in machine.tiers] for s in sizes], np.int64).reshape(len(sizes), n_tiers),
         link=link, channel=np.array([channels[k.channel] for k in machine.links], np.int64),
-        copy_time=np.array([distinct[s] for s in sizes], np.int64).reshape(-1, len(machine.links)),
+        copy_time=np.array([distinct[s] for s in sizes], np.int64).reshape(len(sizes), len(machine.links)),
         capacity=np.array([2**62 if problem.capacity[k.name] is None else problem.capacity[k.name]
                            for k in machine.tiers], np.int64),
         home=home, op_index=op_index, tensor_index=tensor_index, tier_index=tier_index, stream_names=tuple(streams),

@@ -221,7 +221,7 @@ def _scaled_copies(problem: Problem, a: ProblemArrays, scale: float | Fraction) 
     widths = [max(1, k.bandwidth * factor.numerator // factor.denominator) for k in problem.machine.links]
     rows = {s: [copy_ns(s, w, k.latency) for w, k in zip(widths, problem.machine.links, strict=True)]
             for s in set(a.size.tolist())}
-    return np.array([rows[s] for s in a.size.tolist()], np.int64).reshape(-1, a.n_links)
+    return np.array([rows[s] for s in a.size.tolist()], np.int64).reshape(len(a.size), a.n_links)
 
 
 def _placed_tiers(a: ProblemArrays, enc: Encoded) -> Ints:
