@@ -17,8 +17,8 @@ nothing is lost:
    starts, so no later than X. All original starts satisfy the constraints of the sorted list, so replaying it only
    makes them earlier; repeat with rule 1 until nothing changes (starts are integers and only fall). Then times below
    the last start can be raised to it. Not true, and not used (`Model.corners`), where the list order says more than
-   time does: reruns of ops with several outputs (outputs that are present are left alone), `after` on a rerun op of another
-   stream (any Run counts), and updates with operands used in place elsewhere.
+   time does: reruns of ops with several outputs (outputs that are present are left alone), `after` on a rerun op of
+   another stream (any Run counts), and updates with operands used in place elsewhere.
 4. *Dominance*: of two prefixes with the same ops done and the same copies, the one with all times no later (and, for
    the second objective, no more bytes moved) can do whatever the other can, no later.
 
