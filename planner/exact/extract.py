@@ -25,14 +25,14 @@ def program_of(problem: Problem, timed: Iterable[tuple[int, Instruction]], start
 
 
 def tidy(problem: Problem, program: Program) -> Program:
-    """Leave out Drops that make room for nothing: no later allocation on the tier, no later use of the tensor."""
+    """Leave out Drops that nothing needs: no budget or later allocation on the tier, no later write of the tensor."""
     device = problem.machine.device.name
     kept: list[Instruction] = []
     filled: set[str] = set()
     touched: set[str] = set()
     for ins in reversed(program.instructions):
         if isinstance(ins, Drop):
-            if ins.tier in filled or ins.tensor in touched:
+            if (ins.tier in filled and problem.capacity[ins.tier] is not None) or ins.tensor in touched:
                 kept.append(ins)
             continue
         kept.append(ins)

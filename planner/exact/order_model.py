@@ -15,6 +15,7 @@ and copy (*event*); list position K(s) and end R(s) of the Drop of each segment;
     (7)  at an update no other tier holds the tensor, in list order; earlier users of the tensor
          on the device end before it, later ones start after it                                    `add_updates`
     (8)  ``after``: behind the first run; behind every other run that precedes it in the list      `add_order`
+    (9)  the first runs that use a pinned tensor are all served by one residency                   `add_pins`
 
 Times are in whole units and need no stretching: order at one instant is order in the list. (7) asks all readers of the
 old version to end first, not only those of the updated copy: the others have ended anyway, since the updated copy was
@@ -25,6 +26,7 @@ Segments that need no Drop (a single residency on a tier that never fills, of a 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -150,6 +152,7 @@ def build_order(
     add_outputs(m)
     add_uses(m)
     add_updates(m)
+    add_pins(m)
     add_cuts(m)
     add_makespan(m, lower)
     return m
@@ -253,7 +256,7 @@ def add_order(m: OrderModel) -> None:
                 elif facts.ends_before(tensor, op.name):
                     m.set_before(c, e)
     for group in (*m.runs.values(), *m.copies.values()):
-        for a, b in zip(group, group[1:], strict=False):
+        for a, b in itertools.pairwise(group):
             if (a, b) not in m.order:
                 m.set_before(a, b)
             m.linear.at_least_literals([(1, a.present), (-1, b.present)], 0)
@@ -401,7 +404,23 @@ def add_updates(m: OrderModel) -> None:
                 for r in m.runs[other.name]:
                     a, b = (r, u) if j < i else (u, r)
                     linear.at_least([(1, b.key), (-1, a.key)], 1, [c for c in (r.present,) if c != m.yes])
-                    m.follow(b, a, [])
+                    if name in other.reads:
+                        m.follow(b, a, [])
+
+
+def add_pins(m: OrderModel) -> None:
+    """(9)."""
+    low, device, linear = m.problem.lowered, m.problem.machine.device.name, m.linear
+    for name in low.pinned:
+        users = [m.runs[op.name][0] for op in low.ops if name in op.reads]
+        made = [m.runs[op.name][0] for op in low.ops if name in op.writes]
+        for s in m.stays.get((name, device), []):
+            serving = [y for user, y in s.uses if user in users]
+            for y in serving:
+                if made:
+                    linear.equal_literals([(1, y)], float(s.creator is made[0]))
+                else:
+                    linear.equal_literals([(1, y), (-1, serving[0])], 0)
 
 
 def add_cuts(m: OrderModel) -> None:

@@ -109,6 +109,9 @@ def add_hint(m: SegmentModel, program: Program) -> None:
                 put(serve[id(last), id(None)], 1)
                 break
     times = [op_end[name] for name in op_end] + [t for k, t in free.items()]
-    put(m.makespan, min(m.horizon, max(times, default=0) // m.stretch))
+    makespan = max(times, default=0) // m.stretch
+    if makespan > m.horizon:
+        return  # the model looks for faster programs only
+    put(m.makespan, makespan)
     for var, number in value.values():
         m.model.add_hint(var, number)

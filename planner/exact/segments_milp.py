@@ -8,18 +8,15 @@ integrality and rows), so ⌈bound − 1e-5·max(1, bound)⌉ is taken. An optim
 
 from __future__ import annotations
 
-import time
+from dataclasses import dataclass, field
 from math import ceil
 
-from planner.errors import SolverError
 from planner.exact.extract import tidy
 from planner.exact.order_model import OrderModel, build_order
-from planner.exact.pulp_adapter import MilpOutcome, MilpStatus, minimise, versions
+from planner.exact.pulp_adapter import MilpStatus, minimise, versions
 from planner.exact.result import ExactResult, OnProgress
-from planner.exact.scaling import scale
-from planner.exact.slots import slots, supports
-from planner.exact.verify import accepted, verify
-from planner.plan import Status
+from planner.exact.rounds import Best, Outcome, Round, solve_in_rounds
+from planner.exact.slots import Slots
 from planner.problem import Problem
 from planner.program import Copy, Drop, Instruction, Program, Run
 
@@ -53,73 +50,49 @@ def solve_milp(
     SolverError
         The solver's program does not pass the checker, or the solver contradicts the hint.
     """
-    began = time.monotonic()
-    reason = supports(problem)
-    if reason is not None:
-        return ExactResult(Status.UNKNOWN, message=f"not expressible: {reason}")
-    best, best_ns = hint, accepted(problem, hint)
-    if best_ns is None:
-        best = None
-    scaled = scale(problem, limit=_NUMBER_LIMIT)
-    limit = min((v for v in (upper_bound_ns, best_ns) if v is not None), default=None)
-    known = None if limit is None else limit // scaled.time_unit
-    counted = slots(problem, scaled, known)
-    horizon = sum(n * scaled.run[name] for name, n in counted.runs.items())
-    horizon += sum(n * scaled.copy[key] for key, n in counted.copies.items())
-    horizon = horizon if known is None else min(horizon, known)
-    lower = -(-lower_bound_ns // scaled.time_unit)
-    pairs = counted.total**2
-    refused = ""
-    if pairs > MODEL_LIMIT:
-        refused = f"the order model would have about {pairs} pairs of slots, more than the limit of {MODEL_LIMIT}"
-    elif horizon > _NUMBER_LIMIT:
-        refused = f"a horizon of {horizon} units is too fine for a floating-point solver"
-    elif horizon < lower:
-        refused = f"the bound of {lower_bound_ns} ns leaves nothing to look for below the limit"
-    if refused:
-        return ExactResult(Status.FEASIBLE if best else Status.UNKNOWN, best, lower_bound_ns or None, refused)
+    return solve_in_rounds(
+        problem, _Milp(problem, seed, 1 if deterministic else max(1, workers)), hint=hint,
+        upper_bound_ns=upper_bound_ns, lower_bound_ns=lower_bound_ns, time_limit=time_limit, on_progress=on_progress,
+    )
 
-    def solve_round(relaxed: bool, horizon: int, lower: int) -> tuple[OrderModel, MilpOutcome]:
-        m = build_order(problem, scaled, counted, horizon, lower, relaxed=relaxed)
-        left = began + time_limit - time.monotonic()
-        return m, minimise(m.linear, time_limit=left, seed=seed, threads=1 if deterministic else max(1, workers))
 
-    m, outcome = solve_round(False, horizon, lower)
-    name = versions()
-    message = f"{name}: {outcome.message}; {len(m.linear.low)} variables, {len(m.linear.rows)} rows"
-    if outcome.values is not None:
-        program = read_order(m, outcome.values)
-        units = round(outcome.values[m.makespan])
-        makespan = verify(problem, program, units * scaled.time_unit, name)
-        if best_ns is None or makespan < best_ns:
-            best, best_ns = program, makespan
-            if on_progress is not None:
-                on_progress(best, lower_bound_ns or None)
-    infeasible = outcome.status is MilpStatus.INFEASIBLE
-    note = "; ".join(counted.restrictions)
-    loose_runs = any(counted.runs[op.name] > 1 and len(op.writes) > 1 for op in problem.lowered.ops)
-    if infeasible and best is not None and scaled.exact and not note and not loose_runs:
-        raise SolverError(f"solver disagreement: {name} says infeasible, the checker accepts {best_ns} ns")
-    bound = _whole(outcome.bound)
-    if loose_runs:
-        ceiling = horizon if best_ns is None else best_ns // scaled.time_unit
-        _, outcome = solve_round(True, ceiling, lower)
-        message += f"; relaxed: {outcome.message}"
-        infeasible = outcome.status is MilpStatus.INFEASIBLE
-        if infeasible and best is not None:
-            raise SolverError(f"solver disagreement: {name} finds a program, and nothing without its rules")
-        bound = _whole(outcome.bound)
-    proof = scaled.exact and not note
-    if infeasible and best is None:
-        if limit is None:
-            return ExactResult(Status.INFEASIBLE if proof else Status.UNKNOWN, message=message, scope_note=note)
-        bound, message = limit // scaled.time_unit + 1, f"{message}; within the limit of {limit} ns"
-    bound_ns = max((bound or 0) * scaled.time_unit if scaled.exact else 0, lower_bound_ns)
-    if best is None:
-        return ExactResult(Status.UNKNOWN, None, bound_ns or None, message, note)
-    if not proof or best_ns != bound_ns:
-        return ExactResult(Status.FEASIBLE, best, bound_ns, message, note)
-    return ExactResult(Status.OPTIMAL, best, bound_ns, message)
+@dataclass(eq=False)
+class _Milp:
+    """See `planner.exact.rounds.Formulation`."""
+
+    problem: Problem
+    seed: int
+    threads: int
+    name: str = field(default_factory=versions)
+    size_limit: int = _NUMBER_LIMIT
+
+    def trusted(self) -> bool:
+        return True  # what HiGHS says is checked and rounded outward, see above
+
+    def leaves_out(self, counted: Slots) -> bool:
+        """A rerun whose only use is to be left alone by a later rerun has no slot."""
+        return any(counted.runs[op.name] > 1 and len(op.writes) > 1 for op in self.problem.lowered.ops)
+
+    def refuses(self, ask: Round) -> str:
+        pairs = ask.slots.total**2
+        if pairs > MODEL_LIMIT:
+            return f"the order model would have about {pairs} pairs of slots, more than the limit of {MODEL_LIMIT}"
+        if ask.horizon > _NUMBER_LIMIT:
+            return f"a horizon of {ask.horizon} units is too fine for a floating-point solver"
+        return ""
+
+    def solve(self, ask: Round, best: Best) -> Outcome:
+        m = build_order(self.problem, ask.scaled, ask.slots, ask.horizon, ask.lower, relaxed=ask.relaxed)
+        found = minimise(m.linear, time_limit=ask.seconds, seed=self.seed, threads=self.threads)
+        if found.values is not None and not ask.relaxed:
+            units = round(found.values[m.makespan])
+            best.offer(read_order(m, found.values), units * ask.scaled.time_unit)
+        infeasible = found.status is MilpStatus.INFEASIBLE
+        size = f"{len(m.linear.low)} variables, {len(m.linear.rows)} rows"
+        return Outcome(infeasible, max(ask.lower, _whole(found.bound)), f"{found.message} ({size})")
+
+    def break_ties(self, ask: Round, best: Best) -> bool:  # noqa: ARG002
+        return False  # CP-SAT does that faster
 
 
 def _whole(bound: float | None) -> int:

@@ -15,6 +15,7 @@ start. Variables: presence and start of each slot, drop time δ(s) of each segme
          at least one                                                                              `add_outputs`
     (7)  during an update no other segment of the tensor is on another tier and no copy of it
          runs; readers listed before an update end before it, those listed after start after it    `add_updates`
+    (8)  the first runs that use a pinned tensor are all served by one segment                     `add_pins`
 
 Time. An instruction of zero length still holds memory and has a place in the list, and solvers ignore empty intervals.
 So a run or copy of d > 0 units lasts M·d, one of 0 units lasts 1, and M = 1 + number of zero-length slots.
@@ -182,6 +183,7 @@ def build(
     add_outputs(m)
     add_uses(m)
     add_updates(m)
+    add_pins(m)
     set_objective(m)
     return m
 
@@ -398,10 +400,24 @@ def add_updates(m: SegmentModel) -> None:
                 if other is op or name not in (*other.reads, *other.writes):
                     continue
                 for r in m.runs[other.name]:
+                    if j < i and m.relaxed and r.index and name not in other.reads:
+                        continue  # it may leave the tensor alone; then only its place in the list counts
                     if j < i:
                         m.model.add(r.end <= u.start).only_enforce_if(r.present)
                     else:
                         m.model.add(r.start >= u.end).only_enforce_if(r.present)
+
+
+def add_pins(m: SegmentModel) -> None:
+    """(8). Pins to other tiers than the device are settled before any model is built."""
+    low, device = m.problem.lowered, m.problem.machine.device.name
+    for name in low.pinned:
+        users = [m.runs[op.name][0] for op in low.ops if name in op.reads]
+        made = [m.runs[op.name][0] for op in low.ops if name in op.writes]
+        for s in m.segments.get((name, device), []):
+            serving = [y for t, user, y in m.serves if t is s and user in users]
+            for y in serving:
+                m.model.add(y == (serving[0] if not made else int(s.creator is made[0])))
 
 
 def set_objective(m: SegmentModel) -> None:

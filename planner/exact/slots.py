@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from planner.graph import Tensor
     from planner.problem import Problem
 
-__all__ = ["Slots", "copy_allowed", "keep_tiers", "slots", "start_tiers", "supports"]
+__all__ = ["Slots", "copy_allowed", "impossible", "keep_tiers", "slots", "start_tiers", "supports"]
 
 #: More runs of one op than this are not offered.
 _MAX_RUNS = 12
@@ -76,12 +76,20 @@ def supports(problem: Problem) -> str | None:
     return None
 
 
+def impossible(problem: Problem) -> str | None:
+    """Return why no program exists if that follows from a pin alone."""
+    device = problem.machine.device.name
+    for name, tier in problem.lowered.pinned.items():
+        users = [op.name for op in problem.lowered.ops if name in op.reads or name in op.writes]
+        if tier != device and users:
+            return f"tensor {name!r} is pinned to {tier!r}, where op {users[0]!r} cannot use it without the rule direct"
+    return None
+
+
 def start_tiers(problem: Problem, tensor: Tensor) -> tuple[str, ...] | None:
     """Return the tiers among which the planner chooses where a tensor starts; None if nothing is to choose."""
     if tensor.home != "any":
         return None
-    if tensor.name in problem.lowered.pinned:
-        return (problem.lowered.pinned[tensor.name],)
     if not problem.rules.offload:
         return (problem.machine.device.name,)
     return tuple(problem.machine.tier)
@@ -97,18 +105,18 @@ def keep_tiers(tensor: Tensor) -> tuple[str, ...] | None:
 
 
 def copy_allowed(problem: Problem, tensor: Tensor, src: str, dst: str) -> bool:
-    """Do the rules let a tensor go over a link?"""
-    device = problem.machine.device.name
-    pinned = problem.lowered.pinned.get(tensor.name)
-    if pinned is not None and src == pinned and dst not in (keep_tiers(tensor) or ()):
-        return False
+    """Do the rules let a tensor go over a link? Without ``offload``: off the device only on the way to its ``keep``."""
+    machine = problem.machine
+    device = machine.device.name
     if problem.rules.offload or src != device:
         return True
-    wanted = keep_tiers(tensor)
-    return wanted is None or dst in wanted
+    ends = keep_tiers(tensor)
+    if not ends or device in ends:  # what may start anywhere starts on the device, and ends there
+        return False
+    return any(dst == link.dst for end in ends for link in machine.route(device, end) or ())
 
 
-def slots(problem: Problem, scaled: Scaled, horizon: int | None) -> Slots:
+def slots(problem: Problem, scaled: Scaled, horizon: int | None, *, full: bool) -> Slots:
     """Count the slots for programs with a makespan of at most ``horizon`` units.
 
     Parameters
@@ -117,6 +125,8 @@ def slots(problem: Problem, scaled: Scaled, horizon: int | None) -> Slots:
     scaled : Scaled
     horizon : int, optional
         Units of time; None if no makespan is known.
+    full : bool
+        Offer as many copies as time allows where the graph gives no count, so that nothing is left out.
     """
     restrictions: list[str] = []
     runs = _runs(problem, scaled, horizon, restrictions)
@@ -124,29 +134,27 @@ def slots(problem: Problem, scaled: Scaled, horizon: int | None) -> Slots:
     machine, low = problem.machine, problem.lowered
     device = machine.device.name
     others = [t for t in machine.tier if t != device]
-    roomy = all(scaled.capacity[t] is None for t in others)
     cut = False
     for t in low.tensors:
         reads = sum(runs[op.name] for op in low.ops if t.name in op.reads)
-        kept = t.keep is not None
+        kept = int(t.keep is not None)
         if reads + kept == 0:
             continue
+        roomy = all(scaled.capacity[k] is None or scaled.size[t.name, k] == 0 for k in others)
         versions = 1 + sum(t.name in op.updates for op in low.ops)
         for link in machine.links:
             if not copy_allowed(problem, t, link.src, link.dst):
                 continue
-            if link.dst == device:
-                count = reads + kept + versions * max(0, len(others) - 1)
-            else:
-                count = versions
-            if not roomy:
-                count += reads + kept
+            count = reads + kept + versions * max(0, len(others) - 1) if link.dst == device else versions
             duration = scaled.copy[t.name, link.src, link.dst]
             fits = horizon // duration if horizon is not None and duration else None
-            if fits is not None and fits <= count:
-                count = fits
-            elif not roomy:
-                cut = True
+            if not roomy:
+                count += kept + (0 if link.dst == device else 1)
+                if full and fits is not None:
+                    count = fits
+                cut = cut or fits is None or fits > count
+            if fits is not None:
+                count = min(count, fits)
             if count:
                 copies[t.name, link.src, link.dst] = count
     if cut:

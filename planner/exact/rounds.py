@@ -1,0 +1,284 @@
+"""The rounds of an exact solve, the same for every formulation.
+
+1. *Is there any program?* `planner.exact.reach`, where no hint is given: a first program, or a proof of infeasibility.
+2. *Find.* The formulation with slots that are enough in most cases.
+3. *Complete the slots*, where round 2 had fewer than a proof needs: only programs faster than the best one are looked
+   for, so a lower tier that can be full takes no more copies than fit into that time.
+4. *Relax*, where the formulation leaves legal programs out: its relaxation has them all, and gives a bound.
+5. *Ties*, if the optimum is proved and time is left.
+
+Sizes that do not scale exactly: round 2 uses sizes rounded up, and a bound comes from a relaxed round with sizes
+rounded down, never from round 2.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from planner.errors import SolverError
+from planner.exact.reach import reach
+from planner.exact.result import ExactResult, OnProgress
+from planner.exact.scaling import Scaled, scale
+from planner.exact.slots import Slots, impossible, slots, supports
+from planner.exact.verify import accepted, verify
+from planner.plan import Status
+
+if TYPE_CHECKING:
+    from planner.problem import Problem
+    from planner.program import Program
+
+__all__ = ["Formulation", "Outcome", "Round", "solve_in_rounds"]
+
+
+@dataclass(frozen=True)
+class Round:
+    """What a formulation is asked: the best program between two makespans, units.
+
+    Attributes
+    ----------
+    relaxed : bool
+        Solve the relaxation instead; its programs do not count.
+    seconds : float
+        Time limit.
+    certify : bool
+        May the solver's bound be reported while it runs?
+    """
+
+    scaled: Scaled
+    slots: Slots
+    lower: int
+    horizon: int
+    relaxed: bool
+    seconds: float
+    certify: bool
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a formulation answers; ``bound`` in units, ``infeasible`` within the asked makespans."""
+
+    infeasible: bool
+    bound: int
+    message: str
+
+
+class Formulation(Protocol):
+    """A solver with a model behind it."""
+
+    name: str
+    size_limit: int
+
+    def trusted(self) -> bool:
+        """May this solver certify?"""
+
+    def refuses(self, ask: Round) -> str:
+        """Return why the model would be too large, or an empty string."""
+
+    def leaves_out(self, counted: Slots) -> bool:
+        """Are there legal programs within the slots that only the relaxation has?"""
+
+    def solve(self, ask: Round, best: Best) -> Outcome:
+        """Solve; offers programs to ``best``."""
+
+    def break_ties(self, ask: Round, best: Best) -> bool:
+        """Least bytes moved, then least device peak, at the makespan ``ask.horizon``; return whether proved."""
+
+
+class Best:
+    """The best checked program and the best bound of a solve."""
+
+    def __init__(self, problem: Problem, solver: str, on_progress: OnProgress | None, bound_ns: int) -> None:
+        self.problem, self.solver, self.on_progress = problem, solver, on_progress
+        self.program: Program | None = None
+        self.ns: int | None = None
+        self.bound_ns = bound_ns
+
+    def offer(self, program: Program, claimed_ns: int) -> None:
+        """Check and replay a solver's program and keep it if it is faster.
+
+        Raises
+        ------
+        SolverError
+            The checker rejects it, or it takes longer than claimed.
+        """
+        self.take(program, verify(self.problem, program, claimed_ns, self.solver))
+
+    def take(self, program: Program, makespan: int) -> None:
+        """Keep a checked program if it is faster."""
+        if self.ns is None or makespan < self.ns:
+            self.program, self.ns = program, makespan
+            if self.on_progress is not None:
+                self.on_progress(program, self.bound_ns or None)
+
+    def replace(self, program: Program) -> None:
+        """Keep another program of the same makespan."""
+        if self.ns is not None and verify(self.problem, program, self.ns, self.solver) == self.ns:
+            self.program = program
+
+    def raise_bound(self, bound_ns: int) -> None:
+        """Take a proved bound, ns."""
+        if bound_ns > self.bound_ns:
+            self.bound_ns = bound_ns
+            if self.on_progress is not None:
+                self.on_progress(None, bound_ns)
+
+    @property
+    def proved(self) -> bool:
+        """Is the best program optimal?"""
+        return self.ns is not None and self.ns <= self.bound_ns
+
+
+def solve_in_rounds(
+    problem: Problem, formulation: Formulation, *, hint: Program | None, upper_bound_ns: int | None,
+    lower_bound_ns: int, time_limit: float, on_progress: OnProgress | None,
+) -> ExactResult:
+    """Run the rounds. Parameters and errors as of `planner.exact.segments_cpsat.solve_cpsat`."""
+    deadline = time.monotonic() + time_limit
+    reason = supports(problem)
+    if reason is not None:
+        return ExactResult(Status.UNKNOWN, message=f"not expressible: {reason}")
+    reason = impossible(problem)
+    if reason is not None:
+        return ExactResult(Status.INFEASIBLE, message=reason)
+    best = Best(problem, formulation.name, on_progress, lower_bound_ns)
+    said: list[str] = []
+    given = accepted(problem, hint)
+    if hint is not None and given is not None:
+        best.program, best.ns = hint, given
+    elif _no_program(problem, best, said):
+        return ExactResult(Status.INFEASIBLE, message=said[0])
+    return _Rounds(problem, formulation, best, deadline, upper_bound_ns, said).run()
+
+
+def _no_program(problem: Problem, best: Best, said: list[str]) -> bool:
+    loose = scale(problem, for_bound=True)
+    reached = reach(problem, loose)
+    if reached.infeasible:
+        said.append(f"no program exists: all {reached.states} states of what can be where were searched")
+        return True
+    makespan = accepted(problem, reached.program)
+    if reached.program is not None and makespan is not None:
+        best.take(reached.program, makespan)
+    elif reached.program is not None and loose.exact:
+        raise SolverError("the search without time found a program that the checker rejects")
+    return False
+
+
+@dataclass(eq=False)
+class _Rounds:
+    problem: Problem
+    formulation: Formulation
+    best: Best
+    deadline: float
+    upper_bound_ns: int | None
+    said: list[str]
+    infeasible: bool = False
+
+    def run(self) -> ExactResult:
+        best, formulation = self.best, self.formulation
+        plan = scale(self.problem, limit=formulation.size_limit)
+        trusted = formulation.trusted()
+        first = slots(self.problem, plan, self._horizon(plan), full=False)
+        full = not first.restrictions
+        exact = trusted and plan.exact
+        whole = exact and full and not formulation.leaves_out(first)
+        if not best.proved:
+            outcome = self._round(plan, first, relaxed=False, certify=whole, share=1.0 if whole else 0.5, below=False)
+            if outcome is not None:
+                self._conclude(outcome, plan, whole, below=False)
+        note = ""
+        if not best.proved and not whole:
+            note = self._complete(plan, exact)
+        return self._result(plan, first, note, whole)
+
+    def _complete(self, plan: Scaled, exact: bool) -> str:
+        """Rounds 3 and 4; return what still restricts the bound."""
+        best, formulation = self.best, self.formulation
+        counted = slots(self.problem, plan, self._horizon(plan, below=True), full=True)
+        note = "; ".join(counted.restrictions)
+        if exact and not formulation.leaves_out(counted):
+            outcome = self._round(plan, counted, relaxed=False, certify=not note, share=1.0, below=True)
+            if outcome is None:
+                return "slots of the first round only"
+            self._conclude(outcome, plan, not note, below=True)
+            return note
+        if exact:
+            outcome = self._round(plan, counted, relaxed=False, certify=False, share=0.5, below=True)
+            if best.proved:
+                return ""
+        loose = plan if plan.exact else scale(self.problem, for_bound=True, limit=formulation.size_limit)
+        counted = slots(self.problem, loose, self._horizon(loose, below=True), full=True)
+        note = "; ".join(counted.restrictions)
+        if not formulation.trusted():
+            return note or "a solver build that certifies wrong optima"
+        outcome = self._round(loose, counted, relaxed=True, certify=not note, share=1.0, below=True)
+        if outcome is None:
+            return "slots of the first round only"
+        self._conclude(outcome, loose, not note, below=True)
+        return note
+
+    def _horizon(self, scaled: Scaled, below: bool = False) -> int | None:
+        """Return the largest makespan to look at, units; with ``below`` only what is faster than the best program."""
+        limits = [v for v in (self.upper_bound_ns,) if v is not None]
+        if self.best.ns is not None:
+            limits.append(self.best.ns - below)
+        return min(limits) // scaled.time_unit if limits else None
+
+    def _round(
+        self, scaled: Scaled, counted: Slots, *, relaxed: bool, certify: bool, share: float, below: bool
+    ) -> Outcome | None:
+        horizon = self._horizon(scaled, below)
+        serial = sum(n * scaled.run[name] for name, n in counted.runs.items())
+        serial += sum(n * scaled.copy[key] for key, n in counted.copies.items())
+        horizon = serial if horizon is None else min(serial, horizon)
+        lower = -(-self.best.bound_ns // scaled.time_unit)
+        if horizon < lower:
+            return Outcome(True, horizon + 1, "nothing between the bounds")
+        seconds = (self.deadline - time.monotonic()) * share
+        ask = Round(scaled, counted, lower, horizon, relaxed, max(0.01, seconds), certify)
+        refused = self.formulation.refuses(ask)
+        if refused or seconds <= 0:
+            self.said.append(refused or "no time left for the proof")
+            return None
+        outcome = self.formulation.solve(ask, self.best)
+        self.said.append(("relaxed: " if relaxed else "") + outcome.message)
+        return outcome
+
+    def _conclude(self, outcome: Outcome, scaled: Scaled, certain: bool, *, below: bool) -> None:
+        best = self.best
+        if not certain:
+            return
+        if not outcome.infeasible:
+            bound = outcome.bound * scaled.time_unit
+            best.raise_bound(bound if best.ns is None else min(bound, best.ns))
+        elif below and best.ns is not None:
+            limit = best.ns if self.upper_bound_ns is None else min(best.ns, self.upper_bound_ns + 1)
+            best.raise_bound(limit)
+        elif best.ns is not None and (self.upper_bound_ns is None or best.ns <= self.upper_bound_ns):
+            raise SolverError(
+                f"solver disagreement: {self.formulation.name} says infeasible, the checker accepts {best.ns} ns"
+            )
+        elif self.upper_bound_ns is not None:
+            best.raise_bound(self.upper_bound_ns + 1)
+        else:
+            self.infeasible = True
+
+    def _result(self, plan: Scaled, first: Slots, note: str, whole: bool) -> ExactResult:
+        best = self.best
+        message = "; ".join([self.formulation.name, *self.said])
+        bound = best.bound_ns or (0 if best.proved else None)
+        if best.ns is None:
+            status = Status.INFEASIBLE if self.infeasible and not note else Status.UNKNOWN
+            return ExactResult(status, None, bound, message, note)
+        if not best.proved:
+            return ExactResult(Status.FEASIBLE, best.program, bound, message, note)
+        ties = False
+        left = self.deadline - time.monotonic()
+        if left > 0 and plan.exact:
+            units = best.ns // plan.time_unit
+            ask = Round(plan, first, units, units, False, left, False)
+            if not self.formulation.refuses(ask):
+                ties = self.formulation.break_ties(ask, best) and whole
+        return ExactResult(Status.OPTIMAL, best.program, best.ns, message, "", ties)
