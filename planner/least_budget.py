@@ -72,7 +72,7 @@ def lower_bound(problem: Problem, tier: str) -> tuple[int, Witness]:
     if tier == device:
         if not direct and not any(o.placements for o in low.ops if problem.rules.direct):
             found += _operands(problem)
-    elif len(problem.machine.tiers) == 2 and not problem.rules.recompute and not problem.rules.reorder and not direct:
+    elif len(problem.machine.tiers) == 2 and _order_known(problem) and not direct:
         spill = _spill(problem, tier)
         if spill is not None:
             found.append(spill)
@@ -85,6 +85,12 @@ def _ends_on(t: Tensor, tier: str) -> bool:
     return t.keep == tier
 
 
+def _order_known(problem: Problem) -> bool:
+    """Is there only one order of runs?"""
+    one_stream = len({o.stream for o in problem.lowered.ops}) <= 1
+    return one_stream and not problem.rules.recompute and not problem.rules.reorder
+
+
 def _operands(problem: Problem) -> list[tuple[int, Witness]]:
     """Return the largest set of bytes that one op needs on the device at once."""
     a, low = problem_arrays(problem), problem.lowered
@@ -92,7 +98,10 @@ def _operands(problem: Problem) -> list[tuple[int, Witness]]:
         return []
     g = gaps_of(problem)
     own = np.array([a.occupied[row, 0].sum() for row in (g.operands.row(i) for i in range(a.n_ops))], np.int64)
-    fixed = not problem.rules.recompute and not problem.rules.reorder
+    into = any(k.dst == problem.machine.device.name for k in problem.machine.links)
+    # what cannot be absent is only known where all that leaves goes to one tier and returns from it
+    known = not into or (g.backing > 0 and len(problem.machine.tiers) == 2)
+    fixed = known and _order_known(problem)
     at_op = g.base[1:-1] if fixed else own
     i = int(np.argmax(at_op))
     names = {low.tensors[t].name: int(a.occupied[t, 0]) for t in g.operands.row(i).tolist()}

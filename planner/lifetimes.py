@@ -177,6 +177,12 @@ class _Builder:
             return END_EITHER if self.back_name in tensor.home else END_DEVICE
         return END_BACKING
 
+    def _on_the_way(self, keep: str | None, home: object) -> bool:
+        """Is the backing tier on the way to where the end demands a tensor? Then it may go there in any case."""
+        ends = home if keep == "home" and isinstance(home, tuple) else (keep,)
+        route = self.problem.machine.route
+        return any(link.dst == self.back_name for k in ends for link in route(self.device, str(k)) or ())
+
     def _tensor(self, t: int, points: list[int], changed: set[int]) -> None:
         problem, n, size = self.problem, self.a.n_ops, int(self.a.occupied[t, 0])
         tensor = problem.lowered.tensors[t]
@@ -184,7 +190,7 @@ class _Builder:
         is_any = tensor.home == "any"
         here = not is_any and self.device in tensor.home
         there = not is_any and self.back_name in tensor.home
-        chosen = is_any and offload and self.backing >= 0 and problem.lowered.pinned.get(tensor.name) is None
+        chosen = is_any and offload and self.backing >= 0
         if is_any and not chosen:
             here = True
         if not tensor.home and not points:
@@ -192,7 +198,8 @@ class _Builder:
         end = self._end(t)
         if end == END_EITHER and is_any and not chosen:
             end = END_DEVICE
-        movable = self.backing >= 0 and tensor.name not in problem.lowered.pinned
+        pinned = tensor.name in problem.lowered.pinned
+        demanded = end == END_BACKING and self._on_the_way(tensor.keep, tensor.home)
         for j in points:
             self._hold(j, j, size)
         if here:
@@ -206,14 +213,15 @@ class _Builder:
         for q in [*stops, n]:
             kind = end if q == n else INNER
             clean = version < 0 and (there or chosen)
-            if q == n and (kind == INNER or (kind == END_BACKING and clean)):
+            if q == n and (kind == INNER or (kind == END_BACKING and version < 0 and there)):
                 self._set_follow(previous, t, _DEAD)
                 return
             absent_at_start = previous < 0 and not here and not chosen
             forced = absent_at_start or kind == END_BACKING
             lo = -1 if previous < 0 and not here else previous + 1
             hi = n if kind in (END_BACKING, END_EITHER) else q - 1
-            may = movable and (offload or clean) and hi >= lo
+            movable = self.backing >= 0 and (not pinned or previous < 0 or q == n)  # a pin holds from first to last use
+            may = movable and (offload or clean or demanded) and hi >= lo
             if forced or may:
                 g = len(self.rows)
                 self._set_follow(previous, t, g)

@@ -32,8 +32,8 @@ def demand_program(problem: Problem) -> Program | None:
     ----------
     problem : Problem
     """
-    paging = _Paging(problem)
     try:
+        paging = _Paging(problem)
         paging.run()
     except _NoRoomError:
         return None
@@ -62,9 +62,11 @@ class _Paging:
             for name in dict.fromkeys((*op.reads, *op.writes)):
                 uses.setdefault(name, []).append(i)
         self.uses = {name: list(reversed(at)) for name, at in uses.items()}
-        for t in low.tensors:
+        for t in sorted(low.tensors, key=lambda t: t.home == "any"):  # these choose last, from what room is left
             homes = t.home if isinstance(t.home, tuple) else (self._start(t),)
             for home in homes:
+                if not self._fits(t.name, home):
+                    raise _NoRoomError
                 self._add(t.name, home)
 
     def _start(self, t: Tensor) -> str:
@@ -123,15 +125,23 @@ class _Paging:
                 if self._dead(name):
                     for tier in sorted(self.on[name]):
                         self._drop(name, tier)
-        for t in self.problem.lowered.tensors:
-            if t.keep is not None:
-                self._keep(t)
+        kept = [t for t in self.problem.lowered.tensors if t.keep is not None]
+        kept.sort(key=lambda t: not set(self._places(t)) & self.on[t.name])
+        settled: set[str] = set()
+        for t in kept:
+            settled.add(t.name)
+            self._keep(t, settled)
 
-    def _keep(self, t: Tensor) -> None:
-        places = (t.keep,) if t.keep != "home" else (
-            (self.begin[t.name],) if t.home == "any" else t.home)
+    def _places(self, t: Tensor) -> tuple[str, ...]:
+        """Return the tiers on one of which a kept tensor must end."""
+        if t.keep != "home":
+            return (str(t.keep),)
+        return (self.begin[t.name],) if t.home == "any" else tuple(t.home)
+
+    def _keep(self, t: Tensor, settled: set[str]) -> None:
+        places = self._places(t)
         if not set(places) & self.on[t.name]:
-            self._bring(t.name, str(places[0]), {t.name})
+            self._bring(t.name, places[0], settled)
         for tier in sorted(self.on[t.name] - set(places)):  # what is kept elsewhere need not stay here
             self._drop(t.name, tier)
 
