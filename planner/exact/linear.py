@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from math import inf
 
 __all__ = ["Linear", "Literal"]
 
@@ -21,8 +20,8 @@ class Linear:
     low, high : list of float
         Bounds by variable; all finite, they set the constants of conditional rows.
     integer : list of bool
-    rows : list of (terms, right-hand side)
-        ``terms`` maps variable to coefficient.
+    rows : list of (terms, right-hand side, conditions)
+        ``terms`` maps variable to coefficient; the row holds if all literals of the conditions do.
     objective : dict of int to float
     """
 
@@ -30,7 +29,7 @@ class Linear:
     high: list[float] = field(default_factory=list)
     integer: list[bool] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
-    rows: list[tuple[dict[int, float], float]] = field(default_factory=list)
+    rows: list[tuple[dict[int, float], float, tuple[Literal, ...]]] = field(default_factory=list)
     objective: dict[int, float] = field(default_factory=dict)
 
     def variable(self, low: float, high: float, name: str, *, integer: bool = False) -> int:
@@ -56,27 +55,28 @@ class Linear:
         when: Sequence[Literal] = (),
         literals: Iterable[tuple[float, Literal]] = (),
     ) -> None:
-        """Demand Σ terms + Σ literals ≥ right, if all literals of ``when`` hold.
-
-        The constant that switches the row off is the least that the bounds of its variables allow.
-        """
+        """Demand Σ terms + Σ literals ≥ right, if all literals of ``when`` hold; rows that always hold are left out."""
         row: dict[int, float] = {}
         for a, x in terms:
             row[x] = row.get(x, 0) + a
         for a, (x, positive) in literals:
             row[x] = row.get(x, 0) + (a if positive else -a)
             right -= 0 if positive else a
-        least = sum(a * (self.low[x] if a > 0 else self.high[x]) for x, a in row.items())
-        short = right - least
-        if short <= 0:
-            return
-        if short == inf:
-            raise ValueError("a conditional row needs bounded variables")
-        if when:
+        if right > self._least(row):
+            self.rows.append((row, right, tuple(when)))
+
+    def _least(self, row: dict[int, float]) -> float:
+        return sum(a * (self.low[x] if a > 0 else self.high[x]) for x, a in row.items())
+
+    def flat_rows(self) -> Iterator[tuple[dict[int, float], float]]:
+        """Yield the rows without conditions: each is switched off by the least constant that the bounds allow."""
+        for row, right, when in self.rows:
+            flat = dict(row)
+            short = right - self._least(row)
             for x, positive in when:
-                row[x] = row.get(x, 0) + (-short if positive else short)
+                flat[x] = flat.get(x, 0) + (-short if positive else short)
                 right -= short if positive else 0
-        self.rows.append((row, right))
+            yield flat, right
 
     def at_least_literals(self, literals: Iterable[tuple[float, Literal]], right: float) -> None:
         """Demand Σ literals ≥ right."""

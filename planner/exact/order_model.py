@@ -31,16 +31,18 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from planner.exact.extract import tidy
 from planner.exact.linear import Linear, Literal
 from planner.exact.precedence import Precedence, precedence
 from planner.exact.scaling import Scaled
 from planner.exact.slots import Slots, keep_tiers, start_tiers
+from planner.program import Copy, Drop, Instruction, Program, Run
 
 if TYPE_CHECKING:
     from planner.graph import Op
     from planner.problem import Problem
 
-__all__ = ["Event", "OrderModel", "Stay", "build_order"]
+__all__ = ["Event", "OrderModel", "Stay", "build_order", "read_order"]
 
 
 @dataclass(eq=False)
@@ -282,7 +284,8 @@ def add_residency(m: OrderModel) -> None:
                                      -capacity)
         for i in [e for e in m.events if e.creates and e.dst == tier]:
             row: list[tuple[float, int]] = []
-            own = [(-float(m.scaled.size[w, tier]), made) for w, made in i.creates.items()]
+            # A present run counts each of its outputs, created or left alone.
+            own = [(-float(m.scaled.size[w, tier]), i.present) for w in i.creates]
             for s in here:
                 if s.creator is i or not (s.droppable or capacity is not None):
                     continue
@@ -304,7 +307,7 @@ def add_residency(m: OrderModel) -> None:
                 if s.tensor in i.creates:
                     linear.at_least_literals([*gone, (-1, s.present), (-1, i.creates[s.tensor])], -1)
                 size = m.scaled.size[s.tensor, tier]
-                if capacity is not None and size:
+                if capacity is not None and size and s.tensor not in i.creates:
                     alive = linear.variable(0, 1, f"{s.tensor}@{tier} beside {i.name}")
                     linear.at_least([(1, alive)], -1, (), [*gone, (-1, s.present), (-1, i.present)])
                     row.append((-size, alive))
@@ -461,3 +464,25 @@ def add_makespan(m: OrderModel, lower: int) -> None:
     for group in lanes.values():
         linear.at_least([(1, m.makespan)], 0, (), [(-float(e.length), e.present) for e in group])
     linear.objective = {m.makespan: 1.0}
+
+
+def read_order(m: OrderModel, values: tuple[float, ...]) -> Program:
+    """Return the program of a solution: instructions by list position."""
+
+    def holds(literal: tuple[int, bool]) -> bool:
+        return (values[literal[0]] > 0.5) == literal[1]
+
+    listed: list[tuple[float, int, Instruction]] = []
+    start: dict[str, str] = {}
+    for e in m.events:
+        if holds(e.present):
+            ins = Run(e.op.name) if e.op is not None else Copy(e.tensor, e.src, e.dst)
+            listed.append((values[e.key], 1, ins))
+    for s in m.all_stays:
+        if holds(s.present):
+            if s.creator is None and m.problem.lowered.tensor[s.tensor].home == "any":
+                start[s.tensor] = s.tier
+            if values[s.drop_key] < m.last + 0.5:
+                listed.append((values[s.drop_key], 0, Drop(s.tensor, s.tier)))
+    listed.sort(key=lambda row: (round(row[0], 4), row[1], repr(row[2])))
+    return tidy(m.problem, Program(tuple(ins for *_, ins in listed), dict(sorted(start.items()))))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from importlib import metadata
 from math import isfinite
 from typing import Any
 
@@ -52,9 +53,7 @@ class MilpOutcome:
 
 def versions() -> str:
     """Return solver and versions in words."""
-    import highspy
-
-    return f"HiGHS {highspy.Highs().version()} (PuLP {pulp.__version__})"
+    return f"HiGHS {metadata.version('highspy')} (PuLP {pulp.__version__})"
 
 
 def minimise(linear: Linear, *, time_limit: float, seed: int = 0, threads: int = 1) -> MilpOutcome:
@@ -78,7 +77,7 @@ def minimise(linear: Linear, *, time_limit: float, seed: int = 0, threads: int =
         for i, (low, high, whole) in enumerate(zip(linear.low, linear.high, linear.integer, strict=True))
     ]
     problem += pulp.lpSum(a * x[i] for i, a in linear.objective.items())
-    for row, right in linear.rows:
+    for row, right in linear.flat_rows():
         problem += pulp.lpSum(a * x[i] for i, a in row.items()) >= right
     solver = pulp.getSolver(
         "HiGHS", msg=False, timeLimit=max(0.01, time_limit), threads=threads, gapRel=0.0, gapAbs=1e-6,

@@ -228,7 +228,10 @@ class _Search:
     def _may_drop(self, name: str, tier: str, done: int, present: int) -> bool:
         if not self._unpinned(name, tier, done):
             return False
-        if self._dead(name, done) or any(present & self.bit[name, k] for k in self.tiers if k != tier):
+        if any(present & self.bit[name, k] for k in self.tiers if k != tier):
+            return True
+        t = self.problem.lowered.tensor[name]
+        if t.keep is None and all(done & self.number[op.name] for op in self.readers[name]):
             return True
         made = self.producer.get(name)
         return made is not None and self.rerunnable[made.name]

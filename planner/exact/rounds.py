@@ -4,7 +4,8 @@
 2. *Find.* The formulation with slots that are enough in most cases.
 3. *Complete the slots*, where round 2 had fewer than a proof needs: only programs faster than the best one are looked
    for, so a lower tier that can be full takes no more copies than fit into that time.
-4. *Relax*, where the formulation leaves legal programs out: its relaxation has them all, and gives a bound.
+4. *Relax*, where the formulation leaves legal programs out: its relaxation has them all, and gives a bound. If that
+   stays below the best program, look for one with the formulation that knows them.
 5. *Ties*, if the optimum is proved and time is left.
 
 Sizes that do not scale exactly: round 2 uses sizes rounded up, and a bound comes from a relaxed round with sizes
@@ -81,6 +82,9 @@ class Formulation(Protocol):
 
     def solve(self, ask: Round, best: Best) -> Outcome:
         """Solve; offers programs to ``best``."""
+
+    def solve_literally(self, ask: Round, best: Best) -> Outcome:
+        """Look for the programs that `solve` leaves out."""
 
     def break_ties(self, ask: Round, best: Best) -> bool:
         """Least bytes moved, then least device peak, at the makespan ``ask.horizon``; return whether proved."""
@@ -217,6 +221,8 @@ class _Rounds:
         if outcome is None:
             return "slots of the first round only"
         self._conclude(outcome, loose, not note, below=True)
+        if exact and not best.proved:
+            self._round(plan, counted, relaxed=False, certify=False, share=1.0, below=True, literal=True)
         return note
 
     def _horizon(self, scaled: Scaled, below: bool = False) -> int | None:
@@ -227,7 +233,8 @@ class _Rounds:
         return min(limits) // scaled.time_unit if limits else None
 
     def _round(
-        self, scaled: Scaled, counted: Slots, *, relaxed: bool, certify: bool, share: float, below: bool
+        self, scaled: Scaled, counted: Slots, *, relaxed: bool, certify: bool, share: float, below: bool,
+        literal: bool = False,
     ) -> Outcome | None:
         horizon = self._horizon(scaled, below)
         serial = sum(n * scaled.run[name] for name, n in counted.runs.items())
@@ -242,8 +249,9 @@ class _Rounds:
         if refused or seconds <= 0:
             self.said.append(refused or "no time left for the proof")
             return None
-        outcome = self.formulation.solve(ask, self.best)
-        self.said.append(("relaxed: " if relaxed else "") + outcome.message)
+        solve = self.formulation.solve_literally if literal else self.formulation.solve
+        outcome = solve(ask, self.best)
+        self.said.append(("relaxed: " if relaxed else "literal: " if literal else "") + outcome.message)
         return outcome
 
     def _conclude(self, outcome: Outcome, scaled: Scaled, certain: bool, *, below: bool) -> None:

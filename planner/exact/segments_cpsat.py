@@ -18,6 +18,8 @@ from ortools.sat.python import cp_model
 
 from planner.errors import SolverError
 from planner.exact.extract import program_of
+from planner.exact.order_cpsat import to_cpsat
+from planner.exact.order_model import build_order, read_order
 from planner.exact.result import ExactResult, OnProgress
 from planner.exact.rounds import Best, Outcome, Round, solve_in_rounds
 from planner.exact.scaling import SUM_LIMIT
@@ -144,6 +146,16 @@ class _CpSat:
         size = f"{len(m.model.proto.variables)} variables, {ask.slots.total} slots"
         return Outcome(infeasible, ask.lower if infeasible else max(ask.lower, round(solver.best_objective_bound)),
                        f"{solver.status_name(status)} ({size}, {solver.wall_time:.2f} s)")
+
+    def solve_literally(self, ask: Round, best: Best) -> Outcome:
+        m = build_order(self.problem, ask.scaled, ask.slots, ask.horizon, ask.lower)
+        model, x = to_cpsat(m.linear)
+        solver = self._solver(ask.seconds)
+        status = solver.solve(model)
+        if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+            values = tuple(float(solver.value(v)) for v in x)
+            best.offer(read_order(m, values), solver.value(x[m.makespan]) * ask.scaled.time_unit)
+        return Outcome(status == cp_model.INFEASIBLE, ask.lower, solver.status_name(status))
 
     def break_ties(self, ask: Round, best: Best) -> bool:
         deadline = time.monotonic() + ask.seconds

@@ -11,16 +11,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from math import ceil
 
-from planner.exact.extract import tidy
-from planner.exact.order_model import OrderModel, build_order
+from planner.exact.order_model import build_order, read_order
 from planner.exact.pulp_adapter import MilpStatus, minimise, versions
 from planner.exact.result import ExactResult, OnProgress
 from planner.exact.rounds import Best, Outcome, Round, solve_in_rounds
 from planner.exact.slots import Slots
 from planner.problem import Problem
-from planner.program import Copy, Drop, Instruction, Program, Run
+from planner.program import Program
 
-__all__ = ["MODEL_LIMIT", "read_order", "solve_milp"]
+__all__ = ["MODEL_LIMIT", "solve_milp"]
 
 #: Pairs of slots above which no model is built.
 MODEL_LIMIT = 20_000
@@ -91,31 +90,12 @@ class _Milp:
         size = f"{len(m.linear.low)} variables, {len(m.linear.rows)} rows"
         return Outcome(infeasible, max(ask.lower, _whole(found.bound)), f"{found.message} ({size})")
 
+    def solve_literally(self, ask: Round, best: Best) -> Outcome:
+        return self.solve(ask, best)
+
     def break_ties(self, ask: Round, best: Best) -> bool:  # noqa: ARG002
         return False  # CP-SAT does that faster
 
 
 def _whole(bound: float | None) -> int:
     return 0 if bound is None else max(0, ceil(bound - 1e-5 * max(1.0, abs(bound))))
-
-
-def read_order(m: OrderModel, values: tuple[float, ...]) -> Program:
-    """Return the program of a solution: instructions by list position."""
-
-    def holds(literal: tuple[int, bool]) -> bool:
-        return (values[literal[0]] > 0.5) == literal[1]
-
-    listed: list[tuple[float, int, Instruction]] = []
-    start: dict[str, str] = {}
-    for e in m.events:
-        if holds(e.present):
-            ins = Run(e.op.name) if e.op is not None else Copy(e.tensor, e.src, e.dst)
-            listed.append((values[e.key], 1, ins))
-    for s in m.all_stays:
-        if holds(s.present):
-            if s.creator is None and m.problem.lowered.tensor[s.tensor].home == "any":
-                start[s.tensor] = s.tier
-            if values[s.drop_key] < m.last + 0.5:
-                listed.append((values[s.drop_key], 0, Drop(s.tensor, s.tier)))
-    listed.sort(key=lambda row: (round(row[0], 4), row[1], repr(row[2])))
-    return tidy(m.problem, Program(tuple(ins for *_, ins in listed), dict(sorted(start.items()))))

@@ -167,8 +167,8 @@ def build(
     horizon, lower : int
         Makespans to look at, units.
     relaxed : bool
-        A rerun may skip outputs, and ``after`` waits for first runs only. Every program is then covered, also those
-        that (6) does not see, and the optimum is a bound; its programs may break the rules.
+        A rerun may skip outputs under (9) alone, and ``after`` waits for first runs only. Every program is then
+        covered, also those that (6) does not see, and the optimum is a bound; its programs may break the rules.
     """
     low = problem.lowered
     empty = sum(counted.runs[op.name] for op in low.ops if scaled.run[op.name] == 0)
@@ -184,6 +184,8 @@ def build(
     add_uses(m)
     add_updates(m)
     add_pins(m)
+    if relaxed:
+        add_list_memory(m)
     set_objective(m)
     return m
 
@@ -418,6 +420,46 @@ def add_pins(m: SegmentModel) -> None:
             serving = [y for t, user, y in m.serves if t is s and user in users]
             for y in serving:
                 m.model.add(y == (serving[0] if not made else int(s.creator is made[0])))
+
+
+def add_list_memory(m: SegmentModel) -> None:
+    """(9), relaxed only: runs of one stream stand in the list in order of time, so a segment that serves runs (or comes
+    from one) is in list-order memory at every run of the stream between its first and its last; and at a rerun, each
+    output counts, whether it is created or left alone.
+    """
+    low, device = m.problem.lowered, m.problem.machine.device.name
+    capacity = m.scaled.capacity[device]
+    if capacity is None:
+        return
+    for stream in {op.stream: None for op in low.ops}:
+        held: list[tuple[Any, int]] = []
+        for s in m.all_segments():
+            size = m.scaled.size[s.tensor, device]
+            if s.tier != device or not size:
+                continue
+            spans: list[tuple[RunSlot, Any]] = [
+                (user, y) for t, user, y in m.serves if t is s and isinstance(user, RunSlot)
+            ]
+            if isinstance(s.creator, RunSlot):
+                spans.append((s.creator, s.present))
+            spans = [(r, y) for r, y in spans if low.op[r.op].stream == stream]
+            if not spans:
+                continue
+            begin, end = m.model.new_int_var(0, m.end, ""), m.model.new_int_var(0, m.end, "")
+            for r, y in spans:
+                m.model.add(begin <= r.start).only_enforce_if(y)
+                m.model.add(end >= r.end).only_enforce_if(y)
+            length = m.model.new_int_var(0, m.end, "")
+            held.append((m.model.new_optional_interval_var(begin, length, end, s.present, ""), size))
+        for op in low.ops:
+            for r in m.runs[op.name] if op.stream == stream else []:
+                for w, creates in r.creates.items():
+                    if r.index and len(r.creates) > 1 and m.scaled.size[w, device]:
+                        skipped = m.model.new_bool_var("")
+                        m.model.add(skipped == r.present - creates)
+                        left = m.model.new_optional_fixed_size_interval_var(r.start, r.length, skipped, "")
+                        held.append((left, m.scaled.size[w, device]))
+        m.model.add_cumulative([i for i, _ in held], [n for _, n in held], capacity)
 
 
 def set_objective(m: SegmentModel) -> None:
