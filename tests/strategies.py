@@ -150,7 +150,7 @@ def _machine(
 
 
 @st.composite
-def problems(draw: st.DrawFn, **features: Any) -> Problem:
+def problems(draw: st.DrawFn, /, **features: Any) -> Problem:
     """Draw a problem from a seed; ``features`` as in `random_problem`, ``ops`` may be a (least, most) pair."""
     seed = draw(st.integers(0, 2**32 - 1))
     rng = random.Random(seed)

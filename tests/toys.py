@@ -5,8 +5,8 @@
     toy("a0=1@D w1=4@H", "op1(5): a0,w1 -> a1(1)", D=12, out="a1@D")
 
 ``a0=1@D``: tensor of 1 byte that starts on the device, ``@H`` host, ``@N`` nvme, ``@DH`` valid on both, ``@*`` where
-the planner chooses. ``op(5!) ws=8 on comm after op0: a,b -> c(1),~a``: not recomputable, workspace, stream, order, and a is
-changed in place. One unit of size is a byte, one of time a nanosecond, so a bandwidth of 1 byte a ns is 1 GB/s.
+the planner chooses. ``op(5!) ws=8 on comm after op0: a,b -> c(1),~a``: not recomputable, workspace, stream, order, and
+a is changed in place. One unit of size is a byte, one of time a nanosecond, so 1 byte a ns is 1 GB/s.
 """
 
 from __future__ import annotations

@@ -43,7 +43,8 @@ def test_41_real_size() -> None:
     assert load(1, 4096 * 4096) == 5300 + 671_089
 
 
-@pytest.mark.parametrize("problem", [stream_weights(12), joint(13), joint(12, recompute=True)], ids=["1", "71-13", "71-12"])
+@pytest.mark.parametrize("problem", [stream_weights(12), joint(13), joint(12, recompute=True)],
+                         ids=["1", "71-13", "71-12"])
 def test_43_a_faster_link_never_hurts_the_optimum(problem: Problem) -> None:
     """Cases 43 and 44: effective rates alone count, and the optimum's curve over bandwidth is monotone."""
     curve = []
@@ -91,7 +92,8 @@ def test_80_lower_bound_by_bytes(layers: int) -> None:
 
 def test_81_early_prefetch_does_not_inflate_the_peak() -> None:
     """Case 81's tie: equal makespan, equal bytes, so the lower peak; a load too early would hold more than needed."""
-    problem = toy("a=0@D w1=4@H w2=4@H w3=4@H", "op1(20): a,w1->b(0)", "op2(20): b,w2->c(0)", "op3(20): c,w3->d(0)", D=12)
+    problem = toy("a=0@D w1=4@H w2=4@H w3=4@H", "op1(20): a,w1->b(0)", "op2(20): b,w2->c(0)", "op3(20): c,w3->d(0)",
+                  D=12)
     plan = planner.solve(problem, gap=0)
     best = optimum(problem)
     assert plan.makespan_ns == best.makespan_ns == 64

@@ -19,7 +19,7 @@ WEIGHTS = ("a0=1@D w1=4@H w2=6@H w3=5@H", "op1(5): a0,w1->a1(1)", "op2(5): a1,w2
 
 
 def test_22_a_weight_that_no_op_reads() -> None:
-    """Case 22: same makespan, a warning that names it, never on the device; too big for the host is infeasible there."""
+    """Case 22: same makespan, a warning that names it, never on the device; too big for the host: infeasible."""
     tensors, *ops = WEIGHTS
     problem = toy(tensors + " dead=1000@H", *ops, D=12, out="a3@D")
     assert any("dead" in w for w in problem.warnings)

@@ -27,7 +27,7 @@ def assert_honest(plan: Plan, makespan: int) -> None:
 
 
 def test_53_tensors_beat_layers() -> None:
-    """Case 53 by operands in place: attention 10 saves 8, experts 40 save 12, room 60: all four attentions, 32 saved."""
+    """Case 53 by operands in place: attention 10 saves 8, experts 40 save 12, room 60: four attentions, 32 saved."""
     tensors, ops = [], []
     for i in range(4):
         for name, size, saved in ((f"attention{i}", 10, 8), (f"experts{i}", 40, 12)):
@@ -56,7 +56,8 @@ def test_56_one_copy_or_two(inclusive: bool, status: str) -> None:
 @pytest.mark.parametrize(("batch", "makespan"), [(1, 120_000), (3, 360_000), (4, 460_953), (8, 540_953)])
 def test_58_compute_where_the_data_is(batch: int, makespan: int) -> None:
     """Case 58 as a profiled placement: in place on the host up to batch 3, streamed from batch 4 on."""
-    op = Op("expert", ("w",), ("y",), duration=20_000 * batch, placements=(Placement((("w", "host"),), 120_000 * batch),))
+    on_host = Placement((("w", "host"),), 120_000 * batch)
+    op = Op("expert", ("w",), ("y",), duration=20_000 * batch, placements=(on_host,))
     machine = Machine("m", (Tier("device", 10**7), Tier("host")), (Link("host", "device", 15_750_000_000),))
     graph = Graph("g", (Tensor("w", 6_000_000, ("host",)), Tensor("y", 0)), (op,))
     problem = Problem(graph, machine, rules=Rules(direct=True))
@@ -89,7 +90,8 @@ def test_61_the_last_step_sets_the_budget(steps: int, least: int) -> None:
 
 def test_62_clean_copies_are_dropped_not_written_back() -> None:
     """Case 62: R has a host copy, so nothing but its reload moves."""
-    plan = planner.solve(toy("x=0@D R=10@DH", "op1(1): x->A(10)", "op2(20) ws=10: x->B(0)", "op3(1): A,R,B->y(0)", D=20), gap=0)
+    problem = toy("x=0@D R=10@DH", "op1(1): x->A(10)", "op2(20) ws=10: x->B(0)", "op3(1): A,R,B->y(0)", D=20)
+    plan = planner.solve(problem, gap=0)
     assert plan.makespan_ns == 32
     assert {k: v for k, v in plan.moved_bytes.items() if v} == {"host>device": 10}
 

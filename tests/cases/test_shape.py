@@ -43,7 +43,8 @@ def test_47_an_order_that_is_not_topological_names_op_and_tensor() -> None:
 def test_50_a_deep_chain() -> None:
     """Case 50: 5,000 ops are read, validated and planned without recursion, in seconds."""
     n = 5000
-    tensors = [Tensor("t0", 8, ("device",))] + [Tensor(f"t{i}", 8, (), "device" if i == n else None) for i in range(1, n + 1)]
+    tensors = [Tensor("t0", 8, ("device",))]
+    tensors += [Tensor(f"t{i}", 8, (), "device" if i == n else None) for i in range(1, n + 1)]
     ops = [Op(f"op{i}", (f"t{i}",), (f"t{i + 1}",), duration=10) for i in range(n)]
     machine = Machine("m", (Tier("device", 64), Tier("host")),
                       (Link("host", "device", 10**9), Link("device", "host", 10**9)))

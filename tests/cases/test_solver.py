@@ -69,7 +69,7 @@ def test_84f_the_same_bytes_in_reproducible_mode() -> None:
 
 
 def test_84g_equal_layers() -> None:
-    """Case 84 g: two layers, each with items of 2 bytes that cost 1, 2 and 6 to recompute; 6 bytes must go: 1 + 1 + 2."""
+    """Case 84 g: two layers, each with items of 2 bytes that cost 1, 2 and 6 to recompute; 6 must go: 1 + 1 + 2."""
     names = [f"{layer}{item}" for layer in "ab" for item in range(3)]
     cost = dict(zip(names, (1, 2, 6) * 2, strict=True))
     forward = [f"f{n}({cost[n]}): x->{n}(2)" for n in names]

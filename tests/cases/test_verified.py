@@ -1,4 +1,4 @@
-"""`planner.solve` on every verified value: the value, proved, by a plan that the checker and brute force's reading accept."""
+"""`planner.solve` on every verified value: proved, by a plan that the checker and brute force's reading accept."""
 
 from __future__ import annotations
 

@@ -7,12 +7,13 @@ prefixes that lead to exactly the same state, times included, are merged, and pr
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from fractions import Fraction
 
 from planner.problem import Problem
 from planner.program import Copy, Drop, Instruction, Program, Run
-from tests.oracle.model import _penalised
 
 
 class TooManyStatesError(Exception):
@@ -144,14 +145,14 @@ class Literal:
         op, at = self.low.op[ins.op], dict(ins.at)
         copies, streams, ran = dict(state.copies), dict(state.streams), dict(state.ran)
         again = op.name in ran
-        duration = op.duration
+        duration = op.duration or 0
         if at:
             profile = [p.duration for p in op.placements if p.at == ins.at]
             if not self.problem.rules.direct:
                 return None
             if not profile and not all(self.problem.machine.tier[k].direct for k in at.values()):
                 return None
-            duration = profile[0] if profile else _penalised(self.problem, op.duration, at)
+            duration = profile[0] if profile else self.in_place(duration, at)
         before = self.previous[op.name]
         if not again and not self.problem.rules.reorder and before is not None and before not in ran:
             return None
@@ -196,9 +197,21 @@ class Literal:
         return State(frozenset(ran.items()), frozenset(copies.items()), frozenset(streams.items()), state.channels,
                      state.freed, pins, max(state.makespan, end))
 
+    def in_place(self, duration: int, at: dict[str, str]) -> int:
+        """Return a Run's time with operands in place: bytes over the slow bandwidth instead of over the memory's."""
+        compute, extra = self.problem.machine.compute, Fraction(0)
+        for name, tier in at.items():
+            nanobytes = self.low.tensor[name].size * 10**9
+            if self.problem.machine.tier[tier].direct_bandwidth:
+                extra += Fraction(nanobytes, self.problem.machine.tier[tier].direct_bandwidth)
+                if compute and compute.memory_bandwidth:
+                    extra -= Fraction(nanobytes, compute.memory_bandwidth)
+        return max(0, math.ceil(duration + extra))
+
     def everything(self) -> list[Instruction]:
         """Return every instruction that names what exists."""
-        machine, out = self.problem.machine, []
+        machine = self.problem.machine
+        out: list[Instruction] = []
         for op in self.low.ops:
             operands = list(dict.fromkeys((*op.reads, *op.writes)))
             tiers: list[str | None] = [None, *(list(machine.tier)[1:] if self.problem.rules.direct else [])]

@@ -14,6 +14,7 @@ import itertools
 from dataclasses import dataclass
 from fractions import Fraction
 
+from planner.graph import Op
 from planner.problem import Problem
 from planner.program import Copy, Drop, Run
 
@@ -117,19 +118,19 @@ class Model:
         # homes and what must hold at the end
         self.keep: list[tuple[int, ...] | str | None] = []
         self.homes: list[tuple[int, ...] | None] = []
-        for t in low.tensors:
-            home = None if t.home == "any" else tuple(tier[h] for h in t.home)
+        for tensor in low.tensors:
+            home = None if tensor.home == "any" else tuple(tier[h] for h in tensor.home)
             self.homes.append(home)
-            if t.keep is None:
+            if tensor.keep is None:
                 self.keep.append(None)
-            elif t.keep == "home":
+            elif tensor.keep == "home":
                 self.keep.append("start" if home is None else home)
             else:
-                self.keep.append((tier[t.keep],))
+                self.keep.append((tier[tensor.keep],))
         self.offload = rules.offload
         self.corners = self._corners(problem)
 
-    def _modes(self, problem: Problem, op, index, tier) -> tuple[Mode, ...]:
+    def _modes(self, problem: Problem, op: Op, index: dict[str, int], tier: dict[str, int]) -> tuple[Mode, ...]:
         found: list[Mode] = []
         pins = {n: k for n, k in problem.lowered.pinned.items() if n in op.reads or n in op.writes}
         device = problem.machine.device.name
@@ -144,7 +145,8 @@ class Model:
                 at = tuple(sorted((n, k) for n, k in p.at if k != device))
                 if at:
                     profiled.setdefault(at, p.duration)
-        add({}, op.duration)
+        base = op.duration or 0
+        add({}, base)
         for at, duration in profiled.items():
             add(dict(at), duration)
         if problem.rules.direct:
@@ -153,7 +155,7 @@ class Model:
             for choice in itertools.product([None, *slow], repeat=len(operands)):
                 at_map = {n: k for n, k in zip(operands, choice, strict=True) if k is not None}
                 if at_map and tuple(sorted(at_map.items())) not in profiled:
-                    add(at_map, _penalised(problem, op.duration, at_map))
+                    add(at_map, _penalised(problem, base, at_map))
         return tuple(found)
 
     def _corners(self, problem: Problem) -> bool:
@@ -167,7 +169,7 @@ class Model:
 
     def starts(self) -> list[tuple[int, ...]]:
         """Return every choice of start tiers for the tensors whose home is ``any`` (−1 for the others)."""
-        options = []
+        options: list[tuple[int, ...]] = []
         for t in range(self.T):
             if self.homes[t] is not None:
                 options.append((-1,))

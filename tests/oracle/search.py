@@ -222,7 +222,7 @@ def device_peak(problem: Problem, program: Program) -> int:
 
 
 def _start_bytes(model: Model) -> int:
-    return sum(model.occ[t * model.K] for t in range(model.T) if model.homes[t] is not None and 0 in model.homes[t])  # type: ignore[operator]
+    return sum(model.occ[t * model.K] for t, homes in enumerate(model.homes) if homes is not None and 0 in homes)
 
 
 def _search(

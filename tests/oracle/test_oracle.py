@@ -114,7 +114,8 @@ def test_order_of_starts_loses_nothing() -> None:
 def test_list_order_says_more_than_time() -> None:
     """A rerun leaves outputs that are present alone, so a list can do what no order of starts can (`Model.corners`).
 
-    op0 runs again for t0b while t0a is present and left alone; its Drop, listed later, ends before the rerun starts: the load of t1a takes its room in the meantime.
+    op0 runs again for t0b while t0a is present and left alone; its Drop, listed later, ends before the rerun starts:
+    the load of t1a takes its room in the meantime.
     """
     problem = toy("w1=4@H w2=6@H", "op0(2): w1->t0a(1),t0b(3)", "op1(3!): w2,t0a->t1a(1)", "op2(5!): t0b,t1a->t2a(2)",
                   D=8, h2d=2, recompute=True)
