@@ -68,9 +68,10 @@ def lower_bound(problem: Problem, tier: str) -> tuple[int, Witness]:
 
     found = [total((t for t in low.tensors if isinstance(t.home, tuple) and tier in t.home), None)]
     found.append(total((t for t in low.tensors if _ends_on(t, tier)), None))
-    direct = problem.rules.direct and any(t.direct for t in problem.machine.tiers[1:])
+    direct = problem.rules.direct and (
+        any(t.direct for t in problem.machine.tiers[1:]) or any(o.placements for o in low.ops))
     if tier == device:
-        if not direct and not any(o.placements for o in low.ops if problem.rules.direct):
+        if not direct:
             found += _operands(problem)
     elif len(problem.machine.tiers) == 2 and _order_known(problem) and not direct:
         spill = _spill(problem, tier)

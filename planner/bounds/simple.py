@@ -13,6 +13,8 @@
 
 from __future__ import annotations
 
+import math
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,6 +22,7 @@ import numpy as np
 from planner.arrays import problem_arrays
 
 if TYPE_CHECKING:
+    from planner.graph import Op
     from planner.problem import Problem
 
 __all__ = ["ideal_ns", "simple_bounds"]
@@ -49,8 +52,7 @@ def _longest_path(problem: Problem) -> int:
             begin = max(begin, ended[name])
         for name in op.updates:
             begin = max(begin, readers.get(name, 0))
-        shortest = min([op.duration or 0, *(p.duration for p in op.placements)]) if problem.rules.direct else op.duration or 0
-        end = begin + shortest
+        end = begin + _shortest(problem, op)
         ended[op.name] = end
         stream[op.stream] = max(end, stream.get(op.stream, 0))
         for name in (*op.writes, *op.updates):
@@ -61,10 +63,23 @@ def _longest_path(problem: Problem) -> int:
     if not fixed:  # one stream runs one op at a time in any order
         totals: dict[str, int] = {}
         for op in problem.lowered.ops:
-            totals[op.stream] = totals.get(op.stream, 0) + (
-                min([op.duration or 0, *(p.duration for p in op.placements)]) if problem.rules.direct else op.duration or 0)
+            totals[op.stream] = totals.get(op.stream, 0) + _shortest(problem, op)
         last = max([last, *totals.values()])
     return last
+
+
+def _shortest(problem: Problem, op: Op) -> int:
+    """Return the least time an op can take: in place, on the tier where that is fastest, if the rules allow it, ns."""
+    least = op.duration or 0
+    if not problem.rules.direct:
+        return least
+    compute = problem.machine.compute
+    fastest = [t.direct_bandwidth for t in problem.machine.tiers[1:] if t.direct and t.direct_bandwidth]
+    if compute and compute.memory_bandwidth and fastest and max(fastest) > compute.memory_bandwidth:
+        gain = Fraction(1, compute.memory_bandwidth) - Fraction(1, max(fastest))
+        touched = sum(problem.lowered.tensor[n].size for n in dict.fromkeys((*op.reads, *op.writes)))
+        least = max(0, math.ceil(least - touched * 10**9 * gain))
+    return min([least, *(p.duration for p in op.placements)])
 
 
 def simple_bounds(problem: Problem) -> list[tuple[str, int]]:

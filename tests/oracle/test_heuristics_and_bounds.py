@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import random
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from planner.problem import Problem
+from planner.problem import Problem, Rules
 from tests.oracle.agreement import disagreements
 from tests.strategies import random_problem
 from tests.toys import toy
@@ -72,6 +73,8 @@ FAULTS = {
     # the order of ops on two streams is not fixed: op1 may run before op0
     "two-streams": toy("w0=5@H w2=2@H", "op0(1) on a: w2->t0a(6)", "op1(3) on b: w0->t1a(6)", D=11, out="t0a@D",
                        offload=False),
+    # an operand used in place may be faster than in device memory
+    "faster-in-place": replace(toy("w0=8@H", "op0(10): w0->t0(1)", D=20, memory=2, direct=8), rules=Rules(direct=True)),
 }
 
 
