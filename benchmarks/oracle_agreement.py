@@ -1,7 +1,7 @@
 """Do the exact solvers agree with exhaustive search on random small problems?
 
-Prints per combination of rules: problems, agreements, those the solver left open within its limit, and seconds. Run from
-the repository: ``python benchmarks/oracle_agreement.py --count 2000``. Exit code 1 if anything disagrees.
+Prints per combination of rules: problems, agreements, those the solver left open within its limit, and seconds. Run
+from the repository: ``python benchmarks/oracle_agreement.py --count 2000``. Exit code 1 if anything disagrees.
 """
 
 from __future__ import annotations
@@ -103,7 +103,8 @@ def main() -> int:
     wrong = skipped = 0
     for seed in range(args.seed, args.seed + args.count):
         rng = random.Random(seed)
-        problem = random_problem(rng, ops=rng.randint(*args.ops), tiers=rng.choice((2, 2, 3)), reorder=False, direct=False)
+        ops = rng.randint(*args.ops)
+        problem = random_problem(rng, ops=ops, tiers=rng.choice((2, 2, 3)), reorder=False, direct=False)
         truth = optimum(problem, time_limit=args.time_limit, ties=args.ties)
         if truth.status == "unknown" or supports(problem) is not None:
             skipped += 1

@@ -12,6 +12,7 @@ from importlib import metadata
 from math import isfinite
 from typing import Any
 
+import highspy
 import pulp
 
 from planner.errors import SolverError
@@ -83,6 +84,8 @@ def minimise(linear: Linear, *, time_limit: float, seed: int = 0, threads: int =
         "HiGHS", msg=False, timeLimit=max(0.01, time_limit), threads=threads, gapRel=0.0, gapAbs=1e-6,
         random_seed=seed, mip_feasibility_tolerance=1e-7, primal_feasibility_tolerance=1e-8,
     )
+    # HiGHS keeps one pool of threads a process and fails where a later run asks for another number.
+    highspy.Highs.resetGlobalScheduler(True)
     try:
         problem.solve(solver)
     except pulp.PulpError as error:
@@ -91,8 +94,6 @@ def minimise(linear: Linear, *, time_limit: float, seed: int = 0, threads: int =
 
 
 def _outcome(highs: Any, x: list[Any], linear: Linear) -> MilpOutcome:
-    import highspy
-
     state, info = highs.getModelStatus(), highs.getInfo()
     words = highs.modelStatusToString(state)
     # 2 is kSolutionStatusFeasible: the column values are a solution, whatever stopped the run.

@@ -55,7 +55,8 @@ def two_loads() -> Problem:
 
 def chain(budget: int, host: int | None) -> Problem:
     """Two tensors swap places through a host that can hold one of them."""
-    tensors = (Tensor("a", 4, ("device",)), Tensor("b", 4, ("device",)), Tensor("c", 4), Tensor("end", 0, keep="device"))
+    tensors = (Tensor("a", 4, ("device",)), Tensor("b", 4, ("device",)), Tensor("c", 4),
+               Tensor("end", 0, keep="device"))
     ops = (Op("op1", ("a",), ("c",), duration=2), Op("op2", ("b",), (), duration=2),
            Op("op3", ("a", "b"), ("end",), duration=2))
     return Problem(Graph("chain", tensors, ops), machine(budget, host))

@@ -40,7 +40,9 @@ def test_joint_choice_cpsat(budget: int) -> None:
         assert solved(problem, solve_cpsat(problem, time_limit=60)) == expected
 
 
-@pytest.mark.parametrize(("budget", "rules", "expected"), [(12, 1, 38), (13, 2, 20), (14, 1, 24), (12, 0, None), (19, 3, 18)])
+@pytest.mark.parametrize(
+    ("budget", "rules", "expected"), [(12, 1, 38), (13, 2, 20), (14, 1, 24), (12, 0, None), (19, 3, 18)]
+)
 def test_joint_choice_milp(budget: int, rules: int, expected: int | None) -> None:
     offload, recompute = RULES[rules]
     problem = joint_choice(budget, offload=offload, recompute=recompute)

@@ -51,6 +51,6 @@ def test_a_build_that_fails_claims_nothing(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_infeasible_against_a_checked_program_is_a_disagreement(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(segments_cpsat._CpSat, "solve", lambda self, ask, best: Outcome(True, 0, "INFEASIBLE"))
+    monkeypatch.setattr(segments_cpsat._CpSat, "solve", lambda *_: Outcome(True, 0, "INFEASIBLE"))
     with pytest.raises(SolverError, match="solver disagreement: CP-SAT"):
         solve_cpsat(joint_choice(13, offload=True, recompute=False), time_limit=30)
