@@ -65,7 +65,10 @@ def supports(problem: Problem) -> str | None:
     names = {t.name for t in problem.machine.tiers}
     back = gaps_of(problem).backing
     near = {problem.machine.device.name} | ({problem.machine.tiers[back].name} if back >= 0 else set())
+    changed = {n for op in problem.lowered.ops for n in op.updates}
     for t in problem.lowered.tensors:
+        if isinstance(t.home, tuple) and t.name in changed and set(t.home) - near:
+            return f"tensor {t.name!r} is updated and starts on a tier other than the backing tier, too"
         if isinstance(t.home, tuple) and t.home and not near & set(t.home):
             return f"tensor {t.name!r} starts on a tier without a direct link to the device"
         if t.keep in names - near:
