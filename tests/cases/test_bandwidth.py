@@ -48,7 +48,7 @@ def test_41_real_size() -> None:
 def test_43_a_faster_link_never_hurts_the_optimum(problem: Problem) -> None:
     """Cases 43 and 44: effective rates alone count, and the optimum's curve over bandwidth is monotone."""
     curve = []
-    for percent in (50, 80, 100, 125, 200, 400):
+    for percent in (50, 80, 125, 400):
         links = tuple(replace(k, bandwidth=k.bandwidth * percent // 100) for k in problem.machine.links)
         plan = planner.solve(replace(problem, machine=replace(problem.machine, links=links)), gap=0)
         assert plan.status == "optimal"

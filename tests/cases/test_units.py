@@ -28,7 +28,7 @@ def scaled(problem: Problem, factor: int) -> Problem:
     return Problem(Graph("scaled", tensors, ops), Machine("scaled", tiers, links), rules=problem.rules)
 
 
-@pytest.mark.parametrize("factor", [2**20, 2**30, 10**9])
+@pytest.mark.parametrize("factor", [2**30, 10**9 + 7])
 @pytest.mark.parametrize("problem", [stream_weights(7), stream_weights(12), tied(12), joint(12, recompute=True),
                                      joint(13, recompute=True)],
                          ids=["case1-7", "case1-12", "case10-12", "case71-12", "case71-13"])

@@ -140,8 +140,8 @@ def memory_over_time(problem: Problem, program: Program, start: list[int], end: 
         else:
             since, maker = open_.pop((ins.tensor, ins.tier))
             found.append(Held(ins.tier, size[ins.tensor, ins.tier], since, end[i], maker, i))
-    n = len(program.instructions)
-    found += [Held(k, size[t, k], since, None, maker, n) for (t, k), (since, maker) in open_.items()]
+    last = len(program.instructions)
+    found += [Held(k, size[t, k], since, None, maker, last) for (t, k), (since, maker) in open_.items()]
     return found
 
 
