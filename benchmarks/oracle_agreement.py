@@ -69,7 +69,7 @@ def verdict(problem: Problem, result: ExactResult, truth: OracleResult, ties: bo
             if got != (truth.moved_bytes_total, truth.peak_bytes):
                 return f"claims ties {got}, they are {(truth.moved_bytes_total, truth.peak_bytes)}"
     bound = result.lower_bound_ns
-    if bound is not None and not result.scope_note and truth.makespan_ns is not None and bound > truth.makespan_ns:
+    if bound is not None and truth.makespan_ns is not None and bound > truth.makespan_ns:
         return f"bound {bound} above the optimum {truth.makespan_ns}"
     if result.status is Status.INFEASIBLE:
         return "agreed" if truth.status == "infeasible" else f"infeasible, the optimum is {truth.makespan_ns}"

@@ -2,11 +2,14 @@
 
 1. *Is there any program?* `planner.exact.reach`, where no hint is given: a first program, or a proof of infeasibility.
 2. *Find.* The formulation with slots that are enough in most cases.
-3. *Complete the slots*, where round 2 had fewer than a proof needs: only programs faster than the best one are looked
-   for, so a lower tier that can be full takes no more copies than fit into that time.
+3. *Complete the slots*, where round 2 had fewer than a proof needs, since a lower tier can be full. A bound with lower
+   tiers that never fill often settles it; else only programs faster than the best one are looked for, so there are no
+   more copies than fit into that time.
 4. *Relax*, where the formulation leaves legal programs out: its relaxation has them all, and gives a bound. If that
    stays below the best program, look for one with the formulation that knows them.
 5. *Ties*, if the optimum is proved and time is left.
+
+Only rounds that hold for every program raise the bound, so a result needs no ``scope_note``.
 
 Sizes that do not scale exactly: round 2 uses sizes rounded up, and a bound comes from a relaxed round with sizes
 rounded down, never from round 2.
@@ -15,7 +18,7 @@ rounded down, never from round 2.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
 from planner.errors import SolverError
@@ -128,7 +131,6 @@ class Best:
             if self.on_progress is not None:
                 self.on_progress(None, bound_ns)
 
-    @property
     def proved(self) -> bool:
         """Is the best program optimal?"""
         return self.ns is not None and self.ns <= self.bound_ns
@@ -183,47 +185,56 @@ class _Rounds:
     def run(self) -> ExactResult:
         best, formulation = self.best, self.formulation
         plan = scale(self.problem, limit=formulation.size_limit)
-        trusted = formulation.trusted()
         first = slots(self.problem, plan, self._horizon(plan), full=False)
-        full = not first.restrictions
-        exact = trusted and plan.exact
-        whole = exact and full and not formulation.leaves_out(first)
-        if not best.proved:
+        exact = formulation.trusted() and plan.exact
+        whole = exact and not first.restrictions and not formulation.leaves_out(first)
+        if not formulation.trusted():
+            self.said.append("this build certifies wrong optima, so nothing is claimed")
+        if not best.proved():
             outcome = self._round(plan, first, relaxed=False, certify=whole, share=1.0 if whole else 0.5, below=False)
             if outcome is not None:
                 self._conclude(outcome, plan, whole, below=False)
-        note = ""
-        if not best.proved and not whole:
-            note = self._complete(plan, exact)
-        return self._result(plan, first, note, whole)
+        if not best.proved() and not whole and formulation.trusted():
+            self._complete(plan, bool(first.restrictions))
+        return self._result(plan, first, whole)
 
-    def _complete(self, plan: Scaled, exact: bool) -> str:
-        """Rounds 3 and 4; return what still restricts the bound."""
+    def _complete(self, plan: Scaled, restricted: bool) -> None:
+        """Rounds 3 and 4."""
         best, formulation = self.best, self.formulation
+        self._unfill(plan)
+        if best.proved():
+            return
         counted = slots(self.problem, plan, self._horizon(plan, below=True), full=True)
-        note = "; ".join(counted.restrictions)
-        if exact and not formulation.leaves_out(counted):
-            outcome = self._round(plan, counted, relaxed=False, certify=not note, share=1.0, below=True)
-            if outcome is None:
-                return "slots of the first round only"
-            self._conclude(outcome, plan, not note, below=True)
-            return note
-        if exact:
-            outcome = self._round(plan, counted, relaxed=False, certify=False, share=0.5, below=True)
-            if best.proved:
-                return ""
+        left_out = formulation.leaves_out(counted)
+        if plan.exact and (restricted or not left_out):  # there may be fewer slots, below the best, than at first
+            certain = not left_out and not counted.restrictions
+            share = 0.5 if left_out else 1.0
+            outcome = self._round(plan, counted, relaxed=False, certify=certain, share=share, below=True)
+            if outcome is not None:
+                self._conclude(outcome, plan, certain, below=True)
+        if best.proved() or (plan.exact and not left_out):
+            return
         loose = plan if plan.exact else scale(self.problem, for_bound=True, limit=formulation.size_limit)
         counted = slots(self.problem, loose, self._horizon(loose, below=True), full=True)
-        note = "; ".join(counted.restrictions)
-        if not formulation.trusted():
-            return note or "a solver build that certifies wrong optima"
-        outcome = self._round(loose, counted, relaxed=True, certify=not note, share=1.0, below=True)
-        if outcome is None:
-            return "slots of the first round only"
-        self._conclude(outcome, loose, not note, below=True)
-        if exact and not best.proved:
+        certain = not counted.restrictions
+        outcome = self._round(loose, counted, relaxed=True, certify=certain, share=1.0, below=True)
+        if outcome is not None:
+            self._conclude(outcome, loose, certain, below=True)
+        if plan.exact and not best.proved():
             self._round(plan, counted, relaxed=False, certify=False, share=1.0, below=True, literal=True)
-        return note
+
+    def _unfill(self, plan: Scaled) -> None:
+        """Raise the bound by the relaxation in which lower tiers never fill, if they can: it needs few slots."""
+        base = plan if plan.exact else scale(self.problem, for_bound=True, limit=self.formulation.size_limit)
+        device = self.problem.machine.device.name
+        if not self.formulation.trusted() or all(c is None for k, c in base.capacity.items() if k != device):
+            return
+        loose = replace(base, capacity={k: c if k == device else None for k, c in base.capacity.items()})
+        counted = slots(self.problem, loose, self._horizon(loose, below=True), full=True)
+        certain = not counted.restrictions
+        outcome = self._round(loose, counted, relaxed=True, certify=certain, share=0.5, below=True)
+        if outcome is not None:
+            self._conclude(outcome, loose, certain, below=True)
 
     def _horizon(self, scaled: Scaled, below: bool = False) -> int | None:
         """Return the largest makespan to look at, units; with ``below`` only what is faster than the best program."""
@@ -273,15 +284,15 @@ class _Rounds:
         else:
             self.infeasible = True
 
-    def _result(self, plan: Scaled, first: Slots, note: str, whole: bool) -> ExactResult:
+    def _result(self, plan: Scaled, first: Slots, whole: bool) -> ExactResult:
         best = self.best
         message = "; ".join([self.formulation.name, *self.said])
-        bound = best.bound_ns or (0 if best.proved else None)
+        bound = best.bound_ns or (0 if best.proved() else None)
         if best.ns is None:
-            status = Status.INFEASIBLE if self.infeasible and not note else Status.UNKNOWN
-            return ExactResult(status, None, bound, message, note)
-        if not best.proved:
-            return ExactResult(Status.FEASIBLE, best.program, bound, message, note)
+            status = Status.INFEASIBLE if self.infeasible else Status.UNKNOWN
+            return ExactResult(status, None, bound, message)
+        if not best.proved():
+            return ExactResult(Status.FEASIBLE, best.program, bound, message)
         ties = False
         left = self.deadline - time.monotonic()
         if left > 0 and plan.exact:

@@ -70,7 +70,7 @@ def solve_cpsat(
     Returns
     -------
     ExactResult
-        ``infeasible`` and ``optimal`` only if proved for every program; ``scope_note`` says what a bound leaves out.
+        ``infeasible`` and ``optimal`` only if proved for every program, as is the bound.
 
     Raises
     ------
