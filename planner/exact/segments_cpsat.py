@@ -18,13 +18,15 @@ from ortools.sat.python import cp_model
 
 from planner.errors import SolverError
 from planner.exact.extract import program_of
+from planner.exact.formulation import Best, Outcome, Round
 from planner.exact.order_cpsat import to_cpsat
 from planner.exact.order_model import build_order, read_order
 from planner.exact.result import ExactResult, OnProgress
-from planner.exact.rounds import Best, Outcome, Round, solve_in_rounds
+from planner.exact.rounds import solve_in_rounds
 from planner.exact.scaling import SUM_LIMIT
+from planner.exact.segments import SegmentModel
 from planner.exact.segments_hint import add_hint
-from planner.exact.segments_model import SegmentModel, build, restrictions
+from planner.exact.segments_model import build, restrictions
 from planner.exact.slots import Slots
 from planner.exact.trust import certifies, harden
 from planner.problem import Problem
@@ -85,7 +87,7 @@ def solve_cpsat(
 
 @dataclass(eq=False)
 class _CpSat:
-    """See `planner.exact.rounds.Formulation`; ``steady`` is the deterministic time of a round, if asked for."""
+    """See `planner.exact.formulation.Formulation`; ``steady`` is the deterministic time of a round, if asked for."""
 
     problem: Problem
     seed: int

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from planner.exact.segments_model import CopySlot, RunSlot, Segment, SegmentModel
+from planner.exact.segments import CopySlot, RunSlot, Segment, SegmentModel
 from planner.exact.slots import keep_tiers
 from planner.program import Copy, Program, Run
 

@@ -11,10 +11,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from math import ceil
 
+from planner.exact.formulation import Best, Outcome, Round
 from planner.exact.order_model import build_order, read_order
 from planner.exact.pulp_adapter import MilpStatus, minimise, versions
 from planner.exact.result import ExactResult, OnProgress
-from planner.exact.rounds import Best, Outcome, Round, solve_in_rounds
+from planner.exact.rounds import solve_in_rounds
 from planner.exact.slots import Slots
 from planner.problem import Problem
 from planner.program import Program
@@ -57,7 +58,7 @@ def solve_milp(
 
 @dataclass(eq=False)
 class _Milp:
-    """See `planner.exact.rounds.Formulation`."""
+    """See `planner.exact.formulation.Formulation`."""
 
     problem: Problem
     seed: int

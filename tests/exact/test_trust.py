@@ -9,7 +9,7 @@ from ortools.sat.python import cp_model
 
 from planner.errors import SolverError
 from planner.exact import segments_cpsat
-from planner.exact.rounds import Outcome
+from planner.exact.formulation import Outcome
 from planner.exact.segments_cpsat import solve_cpsat
 from planner.exact.trust import TRUE_OPTIMUM, certifies, reproducer
 from planner.plan import Status
