@@ -20,8 +20,11 @@ in memory or time. So each tensor needs one copy into the tier per version (1 + 
 a terminal there, or is a stop on the way to another tier, at most one per version and further tier.
 
 *Copies, a lower tier that can be full.* Swapping two tensors back and forth may be needed and no count is known from
-the graph alone. With positive copy times a makespan ≤ U admits at most U // duration copies over the link; where that
-is more than the heuristic count, the model is a restriction and says so.
+the graph alone; time gives one. Residencies of a tensor on a tier follow each other, and each serves a copy out (m
+units at least), a Run, or ``keep``. Copies in, of d units, happen in a window of W units: after the producer's first
+run, before the last first run that the tensor can serve (`planner.exact.precedence`). On a lower tier, n of them need
+n·d + (n − 1)·m ≤ W. On the device the same holds for those that serve no Run. Where that is more than the heuristic
+count, the model is a restriction and says so.
 """
 
 from __future__ import annotations
@@ -29,6 +32,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from planner.exact.precedence import Precedence, precedence
 from planner.exact.scaling import Scaled
 
 if TYPE_CHECKING:
@@ -135,6 +139,7 @@ def slots(problem: Problem, scaled: Scaled, horizon: int | None, *, full: bool) 
     device = machine.device.name
     others = [t for t in machine.tier if t != device]
     cut = False
+    facts = precedence(problem, scaled, runs)
     for t in low.tensors:
         reads = sum(runs[op.name] for op in low.ops if t.name in op.reads)
         kept = int(t.keep is not None)
@@ -147,7 +152,11 @@ def slots(problem: Problem, scaled: Scaled, horizon: int | None, *, full: bool) 
                 continue
             count = reads + kept + versions * max(0, len(others) - 1) if link.dst == device else versions
             duration = scaled.copy[t.name, link.src, link.dst]
-            fits = horizon // duration if horizon is not None and duration else None
+            fits = None
+            if horizon is not None and duration:
+                fits = _by_time(problem, scaled, facts, t.name, link.dst, duration, horizon)
+                if link.dst == device:
+                    fits = min(horizon // duration, fits + reads + kept)
             if not roomy:
                 count += kept + (0 if link.dst == device else 1)
                 if full and fits is not None:
@@ -160,6 +169,21 @@ def slots(problem: Problem, scaled: Scaled, horizon: int | None, *, full: bool) 
     if cut:
         restrictions.append("a bounded number of copies of a tensor over a link (a lower tier can be full)")
     return Slots(runs, copies, tuple(restrictions))
+
+
+def _by_time(
+    problem: Problem, scaled: Scaled, facts: Precedence, tensor: str, tier: str, duration: int, horizon: int
+) -> int:
+    """Return how many copies into a tier, each with a copy out before the next, the time allows."""
+    needs, made = facts.needs[tensor], facts.producer.get(tensor)
+    window = horizon - (0 if made is None else facts.head[made] + scaled.run[made])
+    window -= min((facts.tail[p] for p in needs), default=0) if needs else 0
+    t = problem.lowered.tensor[tensor]
+    out = [scaled.copy[tensor, k.src, k.dst] for k in problem.machine.links
+           if k.src == tier and copy_allowed(problem, t, k.src, k.dst)]
+    if window < duration:
+        return 0
+    return (window + min(out)) // (duration + min(out)) if out else 1
 
 
 def _runs(problem: Problem, scaled: Scaled, horizon: int | None, restrictions: list[str]) -> dict[str, int]:
