@@ -54,6 +54,7 @@ class Formulation(Protocol):
 
     name: str
     size_limit: int
+    has_literal: bool
 
     def trusted(self) -> bool:
         """May this solver certify?"""
@@ -68,7 +69,7 @@ class Formulation(Protocol):
         """Solve; offers programs to ``best``."""
 
     def solve_literally(self, ask: Round, best: Best) -> Outcome:
-        """Look for the programs that `solve` leaves out."""
+        """Do the same with a formulation of the list itself, which has the programs that `solve` leaves out."""
 
     def break_ties(self, ask: Round, best: Best) -> bool:
         """Least bytes moved, then least device peak, at the makespan ``ask.horizon``; return whether proved."""

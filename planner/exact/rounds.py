@@ -6,7 +6,8 @@
    tiers that never fill often settles it; else only programs faster than the best one are looked for, so there are no
    more copies than fit into that time.
 4. *Relax*, where the formulation leaves legal programs out: its relaxation has them all, and gives a bound. If that
-   stays below the best program, look for one with the formulation that knows them.
+   stays below the best program, the formulation of the list itself, relaxed, may give a better one; and it may find a
+   program that the first leaves out.
 5. *Ties*, if the optimum is proved and time is left.
 
 Only rounds that hold for every program raise the bound, so a result needs no ``scope_note``.
@@ -121,8 +122,12 @@ class _Rounds:
         outcome = self._round(loose, counted, relaxed=True, certify=certain, share=1.0, below=True)
         if outcome is not None:
             self._conclude(outcome, loose, certain, below=True)
-        if plan.exact and not best.proved():
-            self._round(plan, counted, relaxed=False, certify=False, share=1.0, below=True, literal=True)
+        if plan.exact and formulation.has_literal and not best.proved():
+            outcome = self._round(plan, counted, relaxed=True, certify=False, share=0.5, below=True, literal=True)
+            if outcome is not None:
+                self._conclude(outcome, plan, certain, below=True)
+            if not best.proved():
+                self._round(plan, counted, relaxed=False, certify=False, share=1.0, below=True, literal=True)
 
     def _unfill(self, plan: Scaled) -> None:
         """Raise the bound by the relaxation in which lower tiers never fill, if they can: it needs few slots."""
@@ -163,7 +168,7 @@ class _Rounds:
             return None
         solve = self.formulation.solve_literally if literal else self.formulation.solve
         outcome = solve(ask, self.best)
-        self.said.append(("relaxed: " if relaxed else "literal: " if literal else "") + outcome.message)
+        self.said.append(("literal, " if literal else "") + ("relaxed: " if relaxed else "") + outcome.message)
         return outcome
 
     def _conclude(self, outcome: Outcome, scaled: Scaled, certain: bool, *, below: bool) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import gcd
+from math import gcd, isfinite
 from typing import Any
 
 import ortools
@@ -95,6 +95,7 @@ class _CpSat:
     steady: float | None
     name: str = f"CP-SAT (ortools {ortools.__version__})"
     size_limit: int = SUM_LIMIT
+    has_literal: bool = True
 
     def trusted(self) -> bool:
         return certifies()
@@ -146,18 +147,19 @@ class _CpSat:
             best.offer(read(m, solver.value), solver.value(m.makespan) * unit)
         infeasible = status == cp_model.INFEASIBLE
         size = f"{len(m.model.proto.variables)} variables, {ask.slots.total} slots"
-        return Outcome(infeasible, ask.lower if infeasible else max(ask.lower, round(solver.best_objective_bound)),
-                       f"{solver.status_name(status)} ({size}, {solver.wall_time:.2f} s)")
+        return Outcome(infeasible, _bound(solver, ask), f"{solver.status_name(status)} ({size}, {solver.wall_time:.2f} s)")
 
     def solve_literally(self, ask: Round, best: Best) -> Outcome:
-        m = build_order(self.problem, ask.scaled, ask.slots, ask.horizon, ask.lower)
+        m = build_order(self.problem, ask.scaled, ask.slots, ask.horizon, ask.lower, relaxed=ask.relaxed)
         model, x = to_cpsat(m.linear)
         solver = self._solver(ask.seconds)
         status = solver.solve(model)
-        if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+        if status in (cp_model.OPTIMAL, cp_model.FEASIBLE) and not ask.relaxed:
             values = tuple(float(solver.value(v)) for v in x)
             best.offer(read_order(m, values), solver.value(x[m.makespan]) * ask.scaled.time_unit)
-        return Outcome(status == cp_model.INFEASIBLE, ask.lower, solver.status_name(status))
+        infeasible = status == cp_model.INFEASIBLE
+        size = f"{len(x)} variables"
+        return Outcome(infeasible, _bound(solver, ask), f"{solver.status_name(status)} ({size}, {solver.wall_time:.2f} s)")
 
     def break_ties(self, ask: Round, best: Best) -> bool:
         deadline = time.monotonic() + ask.seconds
@@ -185,6 +187,12 @@ class _CpSat:
                 var = m.model.get_int_var_from_proto_index(i)
                 m.model.add_hint(var, solver.value(var))
         return True
+
+
+def _bound(solver: cp_model.CpSolver, ask: Round) -> int:
+    """Return the solver's bound, units; it may not have got as far as having one."""
+    bound = solver.best_objective_bound
+    return max(ask.lower, min(ask.horizon, round(bound))) if isfinite(bound) else ask.lower
 
 
 def estimate(problem: Problem, counted: Slots) -> int:

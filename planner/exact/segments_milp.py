@@ -65,6 +65,7 @@ class _Milp:
     threads: int
     name: str = field(default_factory=versions)
     size_limit: int = _NUMBER_LIMIT
+    has_literal: bool = False
 
     def trusted(self) -> bool:
         return True  # what HiGHS says is checked and rounded outward, see above
@@ -92,7 +93,7 @@ class _Milp:
         return Outcome(infeasible, max(ask.lower, _whole(found.bound)), f"{found.message} ({size})")
 
     def solve_literally(self, ask: Round, best: Best) -> Outcome:
-        return self.solve(ask, best)
+        return self.solve(ask, best)  # this is that formulation
 
     def break_ties(self, ask: Round, best: Best) -> bool:  # noqa: ARG002
         return False  # CP-SAT does that faster
