@@ -147,7 +147,8 @@ class _CpSat:
             best.offer(read(m, solver.value), solver.value(m.makespan) * unit)
         infeasible = status == cp_model.INFEASIBLE
         size = f"{len(m.model.proto.variables)} variables, {ask.slots.total} slots"
-        return Outcome(infeasible, _bound(solver, ask), f"{solver.status_name(status)} ({size}, {solver.wall_time:.2f} s)")
+        words = f"{solver.status_name(status)} ({size}, {solver.wall_time:.2f} s)"
+        return Outcome(infeasible, _bound(solver, ask), words)
 
     def solve_literally(self, ask: Round, best: Best) -> Outcome:
         m = build_order(self.problem, ask.scaled, ask.slots, ask.horizon, ask.lower, relaxed=ask.relaxed)
@@ -159,7 +160,8 @@ class _CpSat:
             best.offer(read_order(m, values), solver.value(x[m.makespan]) * ask.scaled.time_unit)
         infeasible = status == cp_model.INFEASIBLE
         size = f"{len(x)} variables"
-        return Outcome(infeasible, _bound(solver, ask), f"{solver.status_name(status)} ({size}, {solver.wall_time:.2f} s)")
+        words = f"{solver.status_name(status)} ({size}, {solver.wall_time:.2f} s)"
+        return Outcome(infeasible, _bound(solver, ask), words)
 
     def break_ties(self, ask: Round, best: Best) -> bool:
         deadline = time.monotonic() + ask.seconds

@@ -16,6 +16,7 @@ start. Variables: presence and start of each slot, drop time δ(s) of each segme
     (7)  during an update no other segment of the tensor is on another tier and no copy of it
          runs; readers listed before an update end before it, those listed after start after it    `add_updates`
     (8)  the first runs that use a pinned tensor are all served by one segment                     `add_pins`
+    (9)  relaxed only, instead of the segments of (6): what the list order of runs implies         `add_list_memory`
 
 Time. An instruction of zero length still holds memory and has a place in the list, and solvers ignore empty intervals.
 So a run or copy of d > 0 units lasts M·d, one of 0 units lasts 1, and M = 1 + number of zero-length slots.
