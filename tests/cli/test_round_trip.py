@@ -89,7 +89,7 @@ def test_false_claims_are_found(cli: Cli, files: Path) -> None:
 
 @pytest.mark.parametrize(
     ("kind", "head"),
-    [("perfetto", b"{"), ("memory_viz", b""), ("csv", b"kind"), ("html", b"<!"), ("png", b"\x89PNG")],
+    [("perfetto", b"{"), ("memory_viz", b""), ("csv", b"index,kind,name"), ("html", b"<!"), ("png", b"\x89PNG")],
 )
 def test_export(cli: Cli, files: Path, kind: str, head: bytes) -> None:
     result = cli("export", "problem.json", "plan.json", "--format", kind, "-o", "out.bin")
