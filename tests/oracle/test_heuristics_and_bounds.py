@@ -73,6 +73,8 @@ FAULTS = {
     # the order of ops on two streams is not fixed: op1 may run before op0
     "two-streams": toy("w0=5@H w2=2@H", "op0(1) on a: w2->t0a(6)", "op1(3) on b: w0->t1a(6)", D=11, out="t0a@D",
                        offload=False),
+    # the list schedule knows two tiers: a third that holds a copy would be stale after the update
+    "updated-with-a-third-home": toy("w0=2@DN", "op0(1): w0->y(1),~w0", D=5, n2h=1, h2n=1),
     # an operand used in place may be faster than in device memory
     "faster-in-place": replace(toy("w0=8@H", "op0(10): w0->t0(1)", D=20, memory=2, direct=8), rules=Rules(direct=True)),
 }
