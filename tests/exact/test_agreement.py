@@ -44,4 +44,4 @@ def test_cpsat_agrees_with_search(first: int) -> None:
 @pytest.mark.parametrize("first", range(1000, 1150, 30))
 def test_milp_agrees_with_search(first: int) -> None:
     # HiGHS does not prove every one of them in the few seconds given here; what it claims must be true.
-    assert _compare(solve_milp, range(first, first + 30), 3, ties=False, seconds=4) <= 5
+    assert _compare(solve_milp, range(first, first + 30), 3, ties=False, seconds=4) <= 10
