@@ -17,7 +17,7 @@ MODEL, MACHINE, SHARE = "gpt2-train", "a100-40g-pcie4", "60%"
 def main() -> None:
     """Plan the README's example and draw it."""
     problem = read_problem(MODEL, machine=MACHINE, budget=[f"device={SHARE}"])
-    plan = planner.solve(problem, time_limit=60, gap=0.01, seed=0)
+    plan = planner.solve(problem, time_limit=60, gap=0.02, seed=0)
     print(plan.summary())
     figure = plan.plot()
     figure.set_size_inches(11, 5)
