@@ -1,0 +1,371 @@
+"""The independent interpreter of programs: the rules of the execution model, and nothing of how a program was made.
+
+It goes on after a violation in the state that the instruction most plainly leaves, so that every violation is named: an
+unknown name does nothing; a Run whose operand is missing runs all the same; a Copy without a source creates its copy,
+but not before the tensor ever existed; an update makes the copies on other tiers *stale*: they take room, and no more.
+
+Readings of the rules that are not obvious
+    * Versions: a tensor has one version, the number of updates that have run. A first Run must find the version that
+      the listed order gives it (write after read and read after write on tensors updated in place, whatever the streams
+      and with ``reorder``, too). A rerun must find the version of its first Run, and may not create what was updated
+      since.
+    * ``offload: false`` forbids copies from the device but to the tiers where ``keep`` demands the tensor, and to those
+      on the fastest way there. ``keep: "home"`` demands nothing if the device is one of the homes.
+    * ``pin``: every Run that uses (creation included) a pinned tensor uses it on its tier, with ``at`` if that is a
+      slow one, and the copy there is not dropped between the first and the last such Run. It may be copied to that
+      tier before, and copies elsewhere may exist.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from planner.program import Copy, Program, Run
+from planner.violations import Code, Violation
+
+if TYPE_CHECKING:
+    from planner.graph import Op, Tensor
+    from planner.problem import Problem
+
+__all__ = ["Interpreter"]
+
+_START, _END = -1, 2**62
+
+
+class Interpreter:
+    """One check: where valid copies are (bit masks of tiers), in which version, and how full the tiers get."""
+
+    def __init__(self, problem: Problem, program: Program) -> None:
+        low, machine = problem.lowered, problem.machine
+        self.problem, self.program, self.rules = problem, program, problem.rules
+        self.ops, self.tensors, self.links = low.op, low.tensor, machine.link
+        self.device, self.tiers = machine.device.name, machine.tier
+        self.bit = {name: 1 << i for i, name in enumerate(self.tiers)}
+        self.on_device = self.bit[self.device]
+        self.held = dict.fromkeys(self.tensors, 0)
+        self.stale: dict[str, int] = {}
+        self.start: dict[str, str] = {}  # where tensors with home "any" begin
+        size = {n: t.size for n, t in self.tensors.items()}
+        self.room = {k: size if t.granule == 1 else {n: t.occupied(s) for n, s in size.items()}
+                     for k, t in self.tiers.items()}
+        self.use = dict.fromkeys(self.tiers, 0)
+        self.peak = dict.fromkeys(self.tiers, 0)
+        self.peak_at = dict.fromkeys(self.tiers, _START)
+        self.cap = {k: _END if v is None else v for k, v in problem.capacity.items()}
+        self.first_over: dict[str, tuple[int, str]] = {}
+        self.found: list[tuple[int, Code, str]] = []
+        self.version = dict.fromkeys((n for op in low.ops for n in op.updates), 0)
+        #: of each op that reads something updated in place: the versions that the listed order lets it read
+        self.wanted: dict[str, dict[str, int]] = {}
+        if self.version:
+            self._listed_versions()
+        self.read_first: dict[str, dict[str, int]] = {}
+        self.ran: set[str] = set()
+        self.position = {op.name: i for i, op in enumerate(low.ops)}
+        self.reached: dict[str, int] = {}  # by stream: largest position of a first Run
+        self.pinned = low.pinned
+        self.pin_used: set[str] = set()
+        self.pin_left: dict[str, int] = {}  # pinned tensors dropped from their tier after a use, and where
+
+    def _listed_versions(self) -> None:
+        seen = dict.fromkeys(self.version, 0)
+        for op in self.problem.lowered.ops:
+            watched = {n: seen[n] for n in op.reads if n in seen}
+            if watched:
+                self.wanted[op.name] = watched
+            for n in op.updates:
+                seen[n] += 1
+
+    def judge(self) -> tuple[list[Violation], dict[str, int]]:
+        """Interpret the program; return its violations in program order, and the peak of each tier in bytes."""
+        self.begin()
+        for i, ins in enumerate(self.program.instructions):
+            kind = type(ins)
+            if kind is Run:
+                self.run(i, ins)  # type: ignore[arg-type]
+            elif kind is Copy:
+                self.copy(i, ins)  # type: ignore[arg-type]
+            else:
+                self.drop(i, ins.tensor, ins.tier)  # type: ignore[union-attr]
+        self.finish()
+        for tier, (i, residents) in self.first_over.items():
+            over, at = self.peak[tier] - self.cap[tier], self.peak_at[tier]
+            where = "the start" if at == _START else f"instruction {at}"
+            self.fault(i, Code.OVER_BUDGET, f"tier {tier!r} first goes over its budget of {self.cap[tier]} bytes here, "
+                       f"with {residents}; it reaches {self.peak[tier]} bytes ({over} too many) at {where}")
+        self.found.sort(key=lambda row: row[0])
+        return [self._violation(*row) for row in self.found], self.peak
+
+    def _violation(self, i: int, code: Code, message: str) -> Violation:
+        if i in (_START, _END):
+            return Violation(None, None, code, message)
+        row = Program((self.program.instructions[i],)).to_list()[0]
+        return Violation(i, row, code, f"instruction {i} {row}: {message}")
+
+    def fault(self, i: int, code: Code, message: str) -> None:
+        """Note a violation."""
+        self.found.append((i, code, message))
+
+    def grow(self, tier: str, i: int) -> None:
+        """Note the use of a tier after an instruction that created copies there."""
+        use = self.use[tier]
+        if use > self.peak[tier]:
+            self.peak[tier], self.peak_at[tier] = use, i
+            if use > self.cap[tier] and tier not in self.first_over:
+                self.first_over[tier] = (i, f"{use} bytes in {self.residents(tier)}")
+
+    def residents(self, tier: str) -> str:
+        """Return the largest copies on a tier, for messages."""
+        b, room = self.bit[tier], self.room[tier]
+        rows = [(room[n], n) for n, mask in self.held.items() if (mask | self.stale.get(n, 0)) & b and room[n]]
+        rows.sort(key=lambda row: (-row[0], row[1]))
+        text = ", ".join(f"{n} ({size})" for size, n in rows[:5])
+        return f"{text} and {len(rows) - 5} more" if len(rows) > 5 else text
+
+    def places(self, name: str) -> str:
+        """Return where valid copies of a tensor are, for messages."""
+        found = [k for k, b in self.bit.items() if self.held[name] & b]
+        return f"it is on {' and '.join(map(repr, found))}" if found else "no tier holds it"
+
+    def unknown(self, i: int, tier: str) -> None:
+        """Note a tier that the machine does not have."""
+        self.fault(i, Code.UNKNOWN_TIER, f"there is no tier {tier!r}; tiers are {sorted(self.tiers)}")
+
+    # the start
+
+    def begin(self) -> None:
+        """Place what exists before the first instruction."""
+        for name in self.program.start:
+            t = self.tensors.get(name)
+            if t is None:
+                self.fault(_START, Code.START, f"a start tier is given for {name!r}, and there is no such tensor")
+            elif t.home != "any":
+                self.fault(_START, Code.START, f"a start tier is given for {name!r}, whose home is not \"any\"")
+        for name, t in self.tensors.items():
+            for tier in (self._start_of(name),) if t.home == "any" else t.home:
+                self.held[name] |= self.bit[tier]
+                self.use[tier] += self.room[tier][name]
+        for tier in self.tiers:
+            self.grow(tier, _START)
+
+    def _start_of(self, name: str) -> str:
+        tier = self.program.start.get(name)
+        if tier is None or tier not in self.tiers:
+            self.fault(_START, Code.START, f"tensor {name!r} has home \"any\" and start tier {tier!r}; tiers are "
+                       f"{sorted(self.tiers)}")
+            tier = self.device
+        elif not self.rules.offload and tier != self.device:
+            self.fault(_START, Code.START, f"tensor {name!r} starts on {tier!r}; without offload it starts on the "
+                       "device")
+        self.start[name] = tier
+        return tier
+
+    # Run
+
+    def run(self, i: int, ins: Run) -> None:
+        """Interpret a Run."""
+        op = self.ops.get(ins.op)
+        if op is None:
+            self.fault(i, Code.UNKNOWN_OP, f"there is no op {ins.op!r}")
+            return
+        at = self.operand_tiers(i, op, ins) if ins.at else {}
+        held, device = self.held, self.on_device
+        for n in op.reads:
+            if not held[n] & (self.bit[at[n]] if n in at else device):
+                tier = at.get(n, self.device)
+                why = "the copy there misses an update" if self.stale.get(n, 0) & self.bit[tier] else self.places(n)
+                self.fault(i, Code.OPERAND_MISSING, f"op {op.name!r} needs {n!r} on {tier!r}; {why}")
+        for n in op.after:
+            if n not in self.ran:
+                self.fault(i, Code.ORDER, f"op {op.name!r} must follow {n!r}, which has not run")
+        again = op.name in self.ran
+        if again:
+            self.rerun(i, op, at)
+        else:
+            self.ran.add(op.name)
+            self.first(i, op)
+        if op.updates:
+            self.update(i, op, at, again)
+        grown: tuple[str, ...] = ()
+        for n in op.writes:
+            tier = at.get(n, self.device)
+            b = self.bit[tier]
+            if not held[n] & b:
+                if self.stale.get(n, 0) & b:
+                    self.stale[n] &= ~b
+                else:
+                    self.use[tier] += self.room[tier][n]
+                held[n] |= b
+                grown = (tier,) if not grown or grown == (tier,) else (*grown, tier)
+        for tier in grown:
+            self.grow(tier, i)
+        if self.pinned:
+            self.pins_of(i, op, at)
+
+    def first(self, i: int, op: Op) -> None:
+        """Rules of the first Run of an op."""
+        for n in op.writes:
+            if self.held[n]:
+                self.fault(i, Code.COPY_EXISTS, f"op {op.name!r} creates {n!r}, which exists already: {self.places(n)}")
+        wanted = self.wanted.get(op.name)
+        if wanted:
+            for n, want in wanted.items():
+                if want != self.version[n]:
+                    self.fault(i, Code.ORDER, f"op {op.name!r} uses {n!r} after {self.version[n]} change(s) in place; "
+                               f"in the listed order it is {want}")
+            self.read_first[op.name] = {n: self.version[n] for n in wanted}
+        if not self.rules.reorder:
+            here, reached = self.position[op.name], self.reached.get(op.stream, -1)
+            if here > reached:
+                self.reached[op.stream] = here
+            else:
+                ahead = self.problem.lowered.ops[reached].name
+                self.fault(i, Code.ORDER, f"op {op.name!r} first runs after {ahead!r}, which the graph lists later on "
+                           f"stream {op.stream!r}")
+
+    def rerun(self, i: int, op: Op, at: dict[str, str]) -> None:
+        """Rules of every later Run of an op."""
+        if not self.rules.recompute:
+            self.fault(i, Code.RERUN_NOT_ALLOWED, f"op {op.name!r} runs again, and the rules forbid recomputation")
+        elif not op.recomputable:
+            why = "it changes tensors in place" if op.updates else "it is not recomputable"
+            self.fault(i, Code.RERUN_NOT_RECOMPUTABLE, f"op {op.name!r} runs again, and {why}")
+        absent = [n for n in op.writes if not self.held[n] & self.bit[at.get(n, self.device)]]
+        if not absent:
+            self.fault(i, Code.RERUN_NOTHING_ABSENT, f"op {op.name!r} runs again although all that it writes is there")
+        for n, old in self.read_first.get(op.name, {}).items():
+            if old != self.version[n]:
+                self.fault(i, Code.RERUN_VERSION, f"op {op.name!r} runs again, and {n!r} was changed in place since "
+                           "its first run")
+        for n in absent:
+            if self.version.get(n):
+                self.fault(i, Code.RERUN_VERSION, f"op {op.name!r} would create the first version of {n!r}, which was "
+                           "changed in place since")
+
+    def update(self, i: int, op: Op, at: dict[str, str], again: bool) -> None:
+        """An update needs the only copy, and gives the tensor its next version."""
+        for n in op.updates:
+            others = self.held[n] & ~self.bit[at.get(n, self.device)]
+            if others:
+                names = [k for k, b in self.bit.items() if others & b]
+                self.fault(i, Code.STALE, f"op {op.name!r} changes {n!r} in place while {names} hold(s) a copy; drop "
+                           "it first")
+                self.held[n] &= ~others
+                self.stale[n] = self.stale.get(n, 0) | others
+            if not again:
+                self.version[n] += 1
+
+    def operand_tiers(self, i: int, op: Op, ins: Run) -> dict[str, str]:
+        """Return the operand tiers that a Run states; faults where they are not allowed."""
+        at: dict[str, str] = {}
+        away = {n: k for n, k in ins.at if k != self.device}
+        profiled = any(dict(p.at) == away for p in op.placements)
+        for n, tier in ins.at:
+            if n not in op.reads and n not in op.writes:
+                self.fault(i, Code.OPERAND_TIER, f"{n!r} is not an operand of op {op.name!r}")
+            elif tier not in self.tiers:
+                self.unknown(i, tier)
+            else:
+                at[n] = tier
+                if tier == self.device:
+                    continue
+                if not self.rules.direct:
+                    self.fault(i, Code.OPERAND_TIER, f"op {op.name!r} uses {n!r} on {tier!r}, and the rules forbid "
+                               "direct access")
+                elif not profiled and not self.tiers[tier].direct:
+                    self.fault(i, Code.OPERAND_TIER, f"op {op.name!r} uses {n!r} on {tier!r}: the tier allows no "
+                               "direct access, and the op has no placement with these tiers")
+        return at
+
+    def pins_of(self, i: int, op: Op, at: dict[str, str]) -> None:
+        """A pinned tensor is used on its tier, and has not left it since its first use."""
+        for n in dict.fromkeys((*op.reads, *op.writes)):
+            tier = self.pinned.get(n)
+            if tier is None:
+                continue
+            used = at.get(n, self.device)
+            if used != tier:
+                self.fault(i, Code.PIN, f"op {op.name!r} uses {n!r} on {used!r}; it is pinned to {tier!r}")
+            if n in self.pin_left:
+                self.fault(self.pin_left.pop(n), Code.PIN, f"{n!r} is pinned to {tier!r} and dropped there between its "
+                           f"first and last use (op {op.name!r} uses it at instruction {i})")
+            self.pin_used.add(n)
+
+    # Copy and Drop
+
+    def copy(self, i: int, ins: Copy) -> None:
+        """Interpret a Copy."""
+        name, src, dst = ins.tensor, ins.src, ins.dst
+        held = self.held.get(name)
+        if held is None:
+            self.fault(i, Code.UNKNOWN_TENSOR, f"there is no tensor {name!r}")
+            return
+        if src not in self.bit or dst not in self.bit:
+            self.unknown(i, src if src not in self.bit else dst)
+            return
+        if (src, dst) not in self.links:
+            self.fault(i, Code.NO_LINK, f"there is no link from {src!r} to {dst!r}")
+        if not held & self.bit[src]:
+            why = "the copy there misses an update" if self.stale.get(name, 0) & self.bit[src] else self.places(name)
+            self.fault(i, Code.SOURCE_MISSING, f"{name!r} cannot be copied from {src!r}; {why}")
+        if not self.rules.offload and src == self.device and dst not in self.demanded(self.tensors[name]):
+            self.fault(i, Code.OFFLOAD_NOT_ALLOWED, f"{name!r} is copied off the device; the rules allow that only "
+                       "where 'keep' demands it")
+        if (held | self.stale.get(name, 0)) & self.bit[dst]:
+            self.fault(i, Code.COPY_EXISTS, f"{dst!r} already holds a copy of {name!r}")
+            return
+        if not held and not self.existed(name):
+            return
+        self.held[name] = held | self.bit[dst]
+        self.use[dst] += self.room[dst][name]
+        self.grow(dst, i)
+
+    def existed(self, name: str) -> bool:
+        """Has a tensor that no tier holds now been there before?"""
+        return bool(self.tensors[name].home) or any(name in self.ops[op].writes for op in self.ran)
+
+    def ends(self, t: Tensor) -> tuple[str, ...]:
+        """Return the tiers of which one must hold a tensor at the end; none if it may be gone."""
+        if t.keep is None:
+            return ()
+        if t.keep != "home":
+            return (t.keep,)
+        return (self.start[t.name],) if t.home == "any" else tuple(t.home)
+
+    def demanded(self, t: Tensor) -> set[str]:
+        """Return the tiers off the device where the end demands a tensor, and those on the way there."""
+        ends, machine = self.ends(t), self.problem.machine
+        if self.device in ends:
+            return set()
+        return {link.dst for end in ends for link in machine.route(self.device, end) or ()}
+
+    def drop(self, i: int, name: str, tier: str) -> None:
+        """Interpret a Drop."""
+        held, b = self.held.get(name), self.bit.get(tier)
+        if held is None:
+            self.fault(i, Code.UNKNOWN_TENSOR, f"there is no tensor {name!r}")
+        elif b is None:
+            self.unknown(i, tier)
+        elif held & b:
+            self.held[name] = held & ~b
+            self.use[tier] -= self.room[tier][name]
+            if name in self.pin_used and self.pinned[name] == tier:
+                self.pin_left.setdefault(name, i)
+        elif self.stale.get(name, 0) & b:
+            self.stale[name] &= ~b
+            self.use[tier] -= self.room[tier][name]
+        else:
+            self.fault(i, Code.DROP_MISSING, f"{tier!r} holds no copy of {name!r}; {self.places(name)}")
+
+    # the end
+
+    def finish(self) -> None:
+        """What must hold after the last instruction."""
+        for op in self.problem.lowered.ops:
+            if op.name not in self.ran:
+                self.fault(_END, Code.OP_MISSING, f"op {op.name!r} never runs")
+        for t in self.tensors.values():
+            ends = self.ends(t)
+            if ends and not any(self.held[t.name] & self.bit[k] for k in ends):
+                self.fault(_END, Code.KEEP, f"{t.name!r} must be on {' or '.join(map(repr, ends))} at the end; "
+                           f"{self.places(t.name)}")
