@@ -58,6 +58,7 @@ def plan(
 ) -> int:
     """Find a plan with a certified gap."""
     from planner.cli.progress import Reporter
+    from planner.cli.signals import terminate_as_interrupt
     from planner.cli.values import read_gap, read_time_limit
     from planner.solve import solve
 
@@ -76,6 +77,7 @@ def plan(
 
     with ExitStack() as stack:
         report = stack.enter_context(Reporter())
+        stack.enter_context(terminate_as_interrupt())
         try:
             result = solve(
                 problem,

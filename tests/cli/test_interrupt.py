@@ -45,10 +45,11 @@ def _wait_for(path: Path, process: subprocess.Popen[str], seconds: float = 30) -
         time.sleep(0.02)
 
 
-def test_ctrl_c_reports_and_keeps_the_plan(files: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_interrupt_reports_and_keeps_the_plan(files: Path, number: int) -> None:
     process = spawn(["plan", "problem.json", "-o", "out.json", "--json"], files, ENDLESS)
     _wait_for(files / "out.json", process)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     out, err = process.communicate(timeout=20)
     assert process.returncode == 4, err
     assert json.loads(out)["message"] == "interrupted"
