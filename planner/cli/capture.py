@@ -43,6 +43,8 @@ def capture(
     master_weights: Annotated[
         bool, typer.Option("--master-weights", help="With --optimizer: also fp32 copies of the parameters.")
     ] = False,
+    retag: Annotated[bool, typer.Option("--retag", help="G10: batch-sized tensors do not count as weights.")] = False,
+    name: Annotated[str | None, typer.Option("--name", help="Name of the graph.")] = None,
     measure: Annotated[
         bool, typer.Option("--measure", help="Time the ops on this machine's CPU instead of by roofline.")
     ] = False,
@@ -58,6 +60,8 @@ def capture(
         "dtype": dtype,
         "layers": layers,
         "master_weights": master_weights or None,
+        "retag": retag or None,
+        "name": name,
         "measure": measure or None,
     }
     given = {name: value for name, value in options.items() if value not in (None, "none")}
@@ -75,26 +79,28 @@ def capture(
 def _read(source: list[str], given: dict[str, Any]) -> Graph:
     suffixes = [Path(name).suffix for name in source]
     if suffixes == [".csv", ".csv"]:
-        _refuse(given, "a G10 trace", ())
+        _refuse(given, "a G10 trace", ("name", "retag"))
         from planner.io.g10_import import import_g10
 
-        return import_g10(*source)
+        return import_g10(*source, **given)
     if len(source) != 1:
         raise InputError(
             [Fault("SOURCE", f"{' '.join(source)!r}: give one source, or the two .csv files of a G10 trace")]
         )
     if suffixes == [".onnx"]:
-        _refuse(given, "an ONNX file", ("batch",))
+        _refuse(given, "an ONNX file", ("batch", "name"))
         from planner.io.onnx_import import import_onnx
 
         return import_onnx(source[0], **given)
     if suffixes == [".toml"]:
-        _refuse(given, "a formula", ("mode", "batch", "seq", "optimizer", "dtype", "layers", "master_weights"))
+        _refuse(given, "a formula", ("mode", "batch", "seq", "optimizer", "dtype", "layers", "master_weights", "name"))
         from planner.workloads.shape import shapes
         from planner.workloads.spec import load_spec
 
         file = Path(source[0])
         return load_spec(file if file.exists() else shapes().get(file.stem, file), **given)
+    if "retag" in given:
+        raise InputError([Fault("--retag", "has no effect except on a G10 trace; leave it out")])
     from planner.capture import capture_named
 
     if ":" in source[0]:

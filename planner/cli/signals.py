@@ -17,7 +17,7 @@ def _interrupt(_number: int, _frame: FrameType | None) -> None:
 
 @contextmanager
 def terminate_as_interrupt() -> Iterator[None]:
-    """Turn SIGTERM into KeyboardInterrupt meanwhile; without effect outside the main thread, which alone gets signals."""
+    """Turn SIGTERM into KeyboardInterrupt meanwhile; no effect outside the main thread, which alone gets signals."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -47,3 +47,18 @@ def test_bundled_model_by_name(cli: Cli, files: Path) -> None:
     peak = found.json["resident_peak_bytes"]["device"]
     half = cli("info", "gpt2-train", "--machine", "gpu.json", "--budget", "device=50%", "--json")
     assert half.json["budget_bytes"]["device"] == peak // 2
+
+
+def test_g10_trace(cli: Cli, files: Path) -> None:
+    (files / "k.csv").write_text(
+        "kernel_id,op,time_us,input_tensor_ids,output_tensor_ids\n0,Conv2d_Forward,1.5,0 1,2\n1,ReLU_Forward,2,2,3\n"
+    )
+    (files / "t.csv").write_text("tensor_id,size_bytes,is_global_weight\n0,8,1\n1,4,0\n2,16,0\n3,16,0\n")
+    result = cli("capture", "k.csv", "t.csv", "--name", "trace", "-o", "trace.json")
+    assert result.code == 0, result.err
+    graph = load_graph(files / "trace.json")
+    assert (graph.name, len(graph.ops)) == ("trace", 2)
+    assert cli("capture", "t.csv", "k.csv", "-o", "no.json").code == 2
+    assert not (files / "no.json").exists()
+    refused = cli("capture", "gpt2.toml", "--retag", "-o", "no.json")
+    assert (refused.code, "--retag: has no effect" in refused.err) == (2, True)
