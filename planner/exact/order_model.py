@@ -15,7 +15,7 @@ and copy (*event*); list position K(s) and end R(s) of the Drop of each segment;
     (7)  at an update no other tier holds the tensor, in list order; earlier users of the tensor
          on the device end before it, later ones start after it                                    `add_updates`
     (8)  ``after``: behind the first run; behind every other run that precedes it in the list      `add_order`
-    (9)  the first runs that use a pinned tensor are all served by one residency                   `add_pins`
+    (9)  the runs that use a pinned tensor are all served by one residency                         `add_pins`
 
 Times are in whole units and need no stretching: order at one instant is order in the list. (7) asks all readers of the
 old version to end first, not only those of the updated copy: the others have ended anyway, since the updated copy was
@@ -239,7 +239,9 @@ def add_updates(m: OrderModel) -> None:
                     continue
                 for r in m.runs[other.name]:
                     a, b = (r, u) if j < i else (u, r)
-                    linear.at_least([(1, b.key), (-1, a.key)], 1, [c for c in (r.present,) if c != m.yes])
+                    # A rerun that leaves the tensor alone may come later.
+                    concerned = r.creates[name] if j < i and name not in other.reads else r.present
+                    linear.at_least([(1, b.key), (-1, a.key)], 1, [c for c in (concerned,) if c != m.yes])
                     if name in other.reads:
                         m.follow(b, a, [])
 
@@ -248,15 +250,16 @@ def add_pins(m: OrderModel) -> None:
     """(9)."""
     low, device, linear = m.problem.lowered, m.problem.machine.device.name, m.linear
     for name in low.pinned:
-        users = [m.runs[op.name][0] for op in low.ops if name in op.reads]
-        made = [m.runs[op.name][0] for op in low.ops if name in op.writes]
+        made = [r for op in low.ops if name in op.writes for r in m.runs[op.name]]
+        for r in made[1:]:
+            linear.equal_literals([(1, r.creates[name])], 0)
         for s in m.stays.get((name, device), []):
-            serving = [y for user, y in s.uses if user in users]
+            serving = [y for user, y in s.uses if user.op is not None]
             for y in serving:
-                if made:
-                    linear.equal_literals([(1, y)], float(s.creator is made[0]))
-                else:
-                    linear.equal_literals([(1, y), (-1, serving[0])], 0)
+                if made and s.creator is not made[0]:
+                    linear.equal_literals([(1, y)], 0)
+                elif not made:
+                    linear.at_least_literals([(1, serving[0]), (-1, y)], 0)
 
 
 def add_cuts(m: OrderModel) -> None:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Reached", "reach"]
 
-#: (start choice, ops done, copies present)
+#: (start choice, ops done and above them pinned tensors dropped after a use, copies present)
 _State = tuple[int, int, int]
 
 
@@ -82,6 +82,10 @@ class _Search:
             if copy_allowed(self.problem, t, k.src, k.dst)
         ]
         self.updated = {n for op in low.ops for n in op.updates}
+        self.updaters = {
+            t.name: sum(self.number[op.name] for op in low.ops if t.name in op.updates) for t in low.tensors
+        }
+        self.spoiled = {name: 1 << (len(low.ops) + i) for i, name in enumerate(low.pinned)}
         self.readers = {t.name: [op for op in low.ops if t.name in op.reads] for t in low.tensors}
         self.users = {t.name: sum(self.number[op.name] for op in low.ops if t.name in op.reads or t.name in op.writes)
                       for t in low.tensors}
@@ -100,8 +104,7 @@ class _Search:
                 if other.stream == op.stream or set(op.updates) & touched or set(op.reads) & set(other.updates):
                     before |= self.number[other.name]
             must[op.name] = before
-            mine = {*op.reads, *op.writes}
-            must_not[op.name] = sum(self.number[p.name] for p in ops[j + 1:] if mine & set(p.updates))
+            must_not[op.name] = sum(self.number[p.name] for p in ops[j + 1:] if set(op.reads) & set(p.updates))
         return must, must_not
 
     def run(self, limit: int) -> Reached:
@@ -128,7 +131,7 @@ class _Search:
             for after, instructions in self._moves(state):
                 if after not in parent:
                     parent[after] = (state, instructions)
-                    heapq.heappush(heap, (-after[1].bit_count(), depth + 1, next(order), after))
+                    heapq.heappush(heap, (-(after[1] & self.all_done).bit_count(), depth + 1, next(order), after))
         return Reached(None, True, len(parent))
 
     def _program(
@@ -162,7 +165,7 @@ class _Search:
 
     def _finished(self, state: _State, start: tuple[str | None, ...]) -> bool:
         _, done, present = state
-        if done != self.all_done:
+        if done & self.all_done != self.all_done:
             return False
         for t in self.problem.lowered.tensors:
             wanted = self._wanted(t.name, start)
@@ -192,7 +195,9 @@ class _Search:
                 yield (number, done, present | new), (Copy(name, src, dst),)
         for name, tier in self.droppable:
             if present & self.bit[name, tier] and self._may_drop(name, tier, done, present):
-                yield (number, done, present & ~self.bit[name, tier]), (Drop(name, tier),)
+                spoils = self._pinned_here(name, tier) and self.users[name] & done
+                yield (number, done | (self.spoiled[name] if spoils else 0), present & ~self.bit[name, tier]), (
+                    Drop(name, tier),)
 
     def _run(self, op: Op, done: int, present: int) -> int | None:
         again = done & self.number[op.name]
@@ -200,7 +205,11 @@ class _Search:
             return None
         if not again and self.must[op.name] & ~done:
             return None
+        if any(done & bit and (n in op.reads or n in op.writes) for n, bit in self.spoiled.items()):
+            return None
         if any(not present & self.bit[n, self.device] for n in op.reads):
+            return None
+        if again and any(done & self.updaters[w] and not present & self.bit[w, self.device] for w in op.writes):
             return None
         if any(present & self.bit[n, k] for n in op.updates for k in self.tiers if k != self.device):
             return None
@@ -214,19 +223,16 @@ class _Search:
     def _release(self, done: int, present: int) -> tuple[int, tuple[Instruction, ...]]:
         drops: list[Instruction] = []
         for name, tier in self.droppable:
-            if present & self.bit[name, tier] and self._dead(name, done) and self._unpinned(name, tier, done):
+            if present & self.bit[name, tier] and self._dead(name, done) and not self._pinned_here(name, tier):
                 present &= ~self.bit[name, tier]
                 drops.append(Drop(name, tier))
         return present, tuple(drops)
 
-    def _unpinned(self, name: str, tier: str, done: int) -> bool:
-        if self.problem.lowered.pinned.get(name) != tier:
-            return True
-        used = self.users[name] & done
-        return used == 0 or used == self.users[name]
+    def _pinned_here(self, name: str, tier: str) -> bool:
+        return self.problem.lowered.pinned.get(name) == tier
 
     def _may_drop(self, name: str, tier: str, done: int, present: int) -> bool:
-        if not self._unpinned(name, tier, done):
+        if self._pinned_here(name, tier) and self.users[name] & done not in (0, self.users[name]):
             return False
         if any(present & self.bit[name, k] for k in self.tiers if k != tier):
             return True

@@ -15,7 +15,7 @@ start. Variables: presence and start of each slot, drop time δ(s) of each segme
          at least one                                                                              `add_outputs`
     (7)  during an update no other segment of the tensor is on another tier and no copy of it
          runs; readers listed before an update end before it, those listed after start after it    `add_updates`
-    (8)  the first runs that use a pinned tensor are all served by one segment                     `add_pins`
+    (8)  the runs that use a pinned tensor are all served by one segment                           `add_pins`
     (9)  relaxed only, instead of the segments of (6): what the list order of runs implies         `add_list_memory`
 
 Time. An instruction of zero length still holds memory and has a place in the list, and solvers ignore empty intervals.
@@ -236,10 +236,9 @@ def add_updates(m: SegmentModel) -> None:
                 if other is op or name not in (*other.reads, *other.writes):
                     continue
                 for r in m.runs[other.name]:
-                    if j < i and m.relaxed and r.index and name not in other.reads:
-                        continue  # it may leave the tensor alone; then only its place in the list counts
-                    if j < i:
-                        m.model.add(r.end <= u.start).only_enforce_if(r.present)
+                    if j < i:  # a rerun that leaves the tensor alone may come later
+                        concerned = r.present if name in other.reads else r.creates[name]
+                        m.model.add(r.end <= u.start).only_enforce_if(concerned)
                     else:
                         m.model.add(r.start >= u.end).only_enforce_if(r.present)
 
@@ -248,12 +247,16 @@ def add_pins(m: SegmentModel) -> None:
     """(8). Pins to other tiers than the device are settled before any model is built."""
     low, device = m.problem.lowered, m.problem.machine.device.name
     for name in low.pinned:
-        users = [m.runs[op.name][0] for op in low.ops if name in op.reads]
-        made = [m.runs[op.name][0] for op in low.ops if name in op.writes]
+        made = [r for op in low.ops if name in op.writes for r in m.runs[op.name]]
+        for r in made[1:]:
+            m.model.add(r.creates[name] == 0)
         for s in m.segments.get((name, device), []):
-            serving = [y for t, user, y in m.serves if t is s and user in users]
+            serving = [y for t, user, y in m.serves if t is s and isinstance(user, RunSlot)]
             for y in serving:
-                m.model.add(y == (serving[0] if not made else int(s.creator is made[0])))
+                if made and s.creator is not made[0]:
+                    m.model.add(y == 0)
+                elif not made:
+                    m.model.add_implication(y, serving[0])
 
 
 def add_list_memory(m: SegmentModel) -> None:

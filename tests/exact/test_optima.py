@@ -12,6 +12,7 @@ from planner.plan import Status
 from planner.problem import Problem
 from planner.replay import replay
 from tests.exact.problems import joint_choice, three_that_do_not_fit, two_loads, zero_time
+from tests.toys import toy
 
 SOLVERS = [pytest.param(solve_cpsat, id="cpsat"), pytest.param(solve_milp, id="milp")]
 #: Case 71: budget → keep only, offload only, recompute only, all.
@@ -124,3 +125,21 @@ def test_rules_that_cannot_be_expressed_are_refused_by_name() -> None:
             result = solve(other, time_limit=5)
             assert result.status is Status.UNKNOWN
             assert rule in result.message
+
+
+@pytest.mark.parametrize("solve", SOLVERS)
+def test_a_rerun_may_follow_an_update_of_what_it_leaves_alone(solve) -> None:  # type: ignore[no-untyped-def]
+    # f makes a and b; u changes b, which stays; c needs a room that a has to make; then f runs again for a alone.
+    problem = toy(
+        "x=1@D", "f(1): x -> a(4),b(1)", "u(1!): b -> ~b,s(0)", "c(1!): x -> big(4)", "g(1!): a,b -> y(0)", D=6,
+        out="y@D", recompute=True, offload=False,
+    )
+    assert solved(problem, solve(problem, time_limit=60)) == 5
+
+
+@pytest.mark.parametrize("solve", SOLVERS)
+def test_a_pin_holds_for_reruns(solve) -> None:  # type: ignore[no-untyped-def]
+    rows = ("f(1): x -> a(4)", "c(1!): x -> big(4)", "g(1!): a -> y(0)")
+    for pins, expected in ((), 4), ((("a", "device"),), None):
+        problem = toy("x=1@D", *rows, D=5, out="y@D", recompute=True, offload=False, pin=pins)
+        assert solved(problem, solve(problem, time_limit=60)) == expected
