@@ -271,8 +271,8 @@ def _copy_out(code, s, out_k, out_i, out_state, out_for, tensor, chan, co, produ
 
 
 @numba.njit(cache=True)
-def _drop_one(code, s, limit, gone_k, gone_i, pend_k, pend_i, tensor, stop, state, on_dev, used, occ, far):  # type: ignore[no-untyped-def]
-    """Drop one copy on the device that has left by ``limit``; returns False if there is none."""
+def _drop_one(code, s, limit, sooner, gone_k, gone_i, pend_k, pend_i, tensor, stop, state, on_dev, used, occ, far):  # type: ignore[no-untyped-def]
+    """Drop one copy on the device that has left by ``limit`` and is next used after ``sooner``; False if there is none."""
     while s[_PEND] > 0 and pend_k[0] <= limit:
         item = pend_i[0]
         _pop(pend_k, pend_i, s[_PEND])
@@ -281,6 +281,8 @@ def _drop_one(code, s, limit, gone_k, gone_i, pend_k, pend_i, tensor, stop, stat
         s[_GONE] += 1
     while s[_GONE] > 0:
         item = gone_i[0]
+        if -gone_k[0] <= sooner and item >= 0 and state[item] == 1:
+            return False
         _pop(gone_k, gone_i, s[_GONE])
         s[_GONE] -= 1
         if item >= 0:
@@ -398,8 +400,15 @@ def run_pass(vac, planned, code, dur, stream, n_streams, op_at, operand, follow,
                              produced_host, used_host, occ_host, host_room, out_time, size, open_gap, state, vac,
                              pend_k, pend_i, spare_k, spare_i, wanted):
                 return FAIL, 0, 0, 0
-        # copies back, in order of next use, while the channel is idle and their room is free up to that use
-        while s[_IN] > 0 and chan[ci] <= now:
+        # copies back, in order of next use, if the channel is idle before this op ends and their room is free up to that
+        # use; issued only after the op they would wait for the drops that follow it
+        own = 0
+        until = now
+        if i < n:
+            until += dur[i]
+            for j in range(wr[i], wr[i + 1]):
+                own += occ[writes[j]]
+        while s[_IN] > 0 and chan[ci] <= until:
             g = in_i[0]
             t, q = tensor[g], stop[g]
             if q <= i or blocked[g] >= i:
@@ -412,11 +421,11 @@ def run_pass(vac, planned, code, dur, stream, n_streams, op_at, operand, follow,
                 blocked[g] = j
                 break
             if state[g] != 1:
-                while s[_DEV] + need > room:
-                    if not _drop_one(code, s, now, gone_k, gone_i, pend_k, pend_i, tensor, stop, state, on_dev, used,
+                while s[_DEV] + need + own > room:
+                    if not _drop_one(code, s, now, q, gone_k, gone_i, pend_k, pend_i, tensor, stop, state, on_dev, used,
                                      occ, far):
                         break
-                if s[_DEV] + need > room:
+                if s[_DEV] + need + own > room:
                     break
             _pop(in_k, in_i, s[_IN])
             s[_IN] -= 1
@@ -457,7 +466,7 @@ def run_pass(vac, planned, code, dur, stream, n_streams, op_at, operand, follow,
             g = in_i[held - c]
             t = tensor[g]
             while s[_DEV] + occ[t] > room:
-                if _drop_one(code, s, now, gone_k, gone_i, pend_k, pend_i, tensor, stop, state, on_dev, used, occ, far):
+                if _drop_one(code, s, now, -1, gone_k, gone_i, pend_k, pend_i, tensor, stop, state, on_dev, used, occ, far):
                     continue
                 if s[_PEND] > 0:
                     now = pend_k[0]
@@ -490,7 +499,7 @@ def run_pass(vac, planned, code, dur, stream, n_streams, op_at, operand, follow,
         for j in range(wr[i], wr[i + 1]):
             need += occ[writes[j]]
         while s[_DEV] + need > room:
-            if _drop_one(code, s, now, gone_k, gone_i, pend_k, pend_i, tensor, stop, state, on_dev, used, occ, far):
+            if _drop_one(code, s, now, -1, gone_k, gone_i, pend_k, pend_i, tensor, stop, state, on_dev, used, occ, far):
                 continue
             if s[_PEND] > 0:
                 now = pend_k[0]
