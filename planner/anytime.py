@@ -44,8 +44,7 @@ class Anytime:
         """Seconds left."""
         return self.time_limit - self.best.elapsed
 
-    @property
-    def done(self) -> bool:
+    def is_done(self) -> bool:
         """Is the gap reached, or the time over?"""
         best = self.best
         gap, makespan = best.gap, best.makespan
@@ -83,13 +82,13 @@ class Anytime:
             return self._exact(self.method)
         best.enter("greedy")
         choice = self._greedy()
-        if not self.done and self._is_small():
+        if not self.is_done() and self._is_small():
             message = self._exact("cpsat")
-            if self.done or self.proved_infeasible:
+            if self.is_done() or self.proved_infeasible:
                 return message
-        if not self.done and choice is not None:
+        if not self.is_done() and choice is not None:
             self._improve(choice)
-        if not self.done and not self._is_small():
+        if not self.is_done() and not self._is_small():
             self._exact("cpsat")
         return self._ending()
 

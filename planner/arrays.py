@@ -46,7 +46,8 @@ class Csr:
     @classmethod
     def of(cls, rows: Iterable[Iterable[int]]) -> Csr:
         """Build from rows."""
-        start, items = [0], []
+        start: list[int] = [0]
+        items: list[int] = []
         for row in rows:
             items.extend(row)
             start.append(len(items))
@@ -108,7 +109,7 @@ def problem_arrays(problem: Problem) -> ProblemArrays:
     if cached is None:
         cached = _build(problem)
         problem.__dict__["_arrays"] = cached
-    return cached  # type: ignore[no-any-return]
+    return cached
 
 
 def _build(problem: Problem) -> ProblemArrays:

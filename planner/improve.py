@@ -33,19 +33,19 @@ def bound_and_search(session: Anytime, choice: Bools) -> None:
     fluid = Fluid(problem) if supports(problem) is None and len(gaps) and gaps.n_ops else None
     growing = fluid is not None
     steps, burst, seed = 400, 1.0, session.seed
-    while not session.done:
+    while not session.is_done():
         if fluid is not None and growing:
             best.enter(f"fluid bound, {len(fluid.points)} points")
             limit = 600.0 if session.reproducible else min(session.left, max(2.0, 0.3 * session.left))
             best.raise_bound(fluid.solve(limit, goal_ns=best.makespan), f"fluid, {len(fluid.points)} points")
-            if session.done:
+            if session.is_done():
                 return
             for threshold in (0.1, 0.3, 0.5, 0.7, 0.9):
                 guided = greedy_choice(problem, (fluid.absent > threshold) & gaps.free)
                 if guided is not None:
                     choice = _better(session, choice, guided)
             growing = fluid.refine() and not (session.reproducible and len(fluid.points) > 600)
-        if session.done:
+        if session.is_done():
             return
         best.enter("local search")
         goal = int((best.bound or 0) * (1 + session.gap))

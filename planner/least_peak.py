@@ -45,7 +45,7 @@ def least_peak(session: Anytime) -> str:
     for name, bound in simple_bounds(plain):
         best.raise_bound(bound, name)
     if best.bound is not None and best.bound > limit:
-        session.proved_infeasible = (f"no plan keeps the makespan limit of {limit} ns: bound {best.bound_name!r} is {best.bound} ns")
+        session.proved_infeasible = f"no plan keeps {limit} ns: bound {best.bound_name!r} is {best.bound} ns"
         return session.proved_infeasible
     floor, _ = lower_bound(plain, device)
     best.raise_peak_bound(floor)

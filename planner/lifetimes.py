@@ -99,7 +99,7 @@ class Gaps:
         size = occupied[self.tensor[kept]]
         np.add.at(delta, self.lo[kept] + 1, size)
         np.subtract.at(delta, self.hi[kept] + 2, size)
-        return self.base + np.cumsum(delta)[: self.n_ops + 2]  # type: ignore[no-any-return]
+        return self.base + np.cumsum(delta)[: self.n_ops + 2]
 
 
 def backing_tier(problem: Problem) -> int:
@@ -120,7 +120,7 @@ def gaps_of(problem: Problem) -> Gaps:
     if cached is None:
         cached = _Builder(problem).build()
         problem.__dict__["_gaps"] = cached
-    return cached  # type: ignore[no-any-return]
+    return cached
 
 
 class _Builder:
@@ -156,7 +156,9 @@ class _Builder:
             mates[g] = other
         after = Csr.of([self.follow.get((i, t), _STAYS) for t in row] for i, row in enumerate(operands))
         column = [np.ascontiguousarray(table[:, c]) for c in range(11)]
-        return Gaps(a.n_ops, self.backing, *column[:7], *(c.astype(bool) for c in column[7:]), mates,
+        tensor, start, stop, version, lo, hi, kind = column[:7]
+        forced, free, clean, choice = (c.astype(np.bool_) for c in column[7:])
+        return Gaps(a.n_ops, self.backing, tensor, start, stop, version, lo, hi, kind, forced, free, clean, choice, mates,
                     Csr.of(operands), after, self.at_start, np.cumsum(self.delta)[: a.n_ops + 2].copy())
 
     def _hold(self, lo: int, hi: int, size: int) -> None:

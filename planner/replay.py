@@ -98,7 +98,7 @@ def direct_duration(problem: Problem, op_name: str, at: tuple[tuple[str, str], .
     for placement in op.placements:
         if placement.at == at:
             return placement.duration
-    total = Fraction(op.duration if base is None else base)
+    total = Fraction((op.duration or 0) if base is None else base)
     memory = problem.machine.compute.memory_bandwidth if problem.machine.compute else None
     for name, tier in at:
         size, slow = problem.lowered.tensor[name].size, problem.machine.tier[tier].direct_bandwidth
@@ -196,7 +196,7 @@ def replay(
     if added_latency:
         copy_time = copy_time + added_latency
     kernel = _pass if len(enc.code) < _SMALL else compiled(_pass)
-    start, end, peak, moved, recomputed, busy = kernel(
+    start, end, peak, moved, recomputed, busy = kernel(  # type: ignore[no-untyped-call]
         enc.code, enc.start_tier, a.home, op_time, placed_time, _placed_tiers(a, enc), a.stream,
         a.reads.start, a.reads.item, a.writes.start, a.writes.item, a.updates.start, a.updates.item,
         a.after.start, a.after.item, a.occupied, a.size, a.link, a.channel, copy_time, a.n_streams, a.n_channels,

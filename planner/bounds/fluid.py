@@ -172,18 +172,18 @@ class Fluid:
             Stop when the bound reaches this, ns.
         """
         begin = time.perf_counter()
-        P, g, gap = self.points, self.g, self.t.gap
+        at, g, gap = self.points, self.g, self.t.gap
         n = self.a.n_ops
-        clock_at = np.where(P >= 2 * n, self.clock[n], self.clock[np.minimum((P + 1) // 2, n)])
+        clock_at = np.where(at >= 2 * n, self.clock[n], self.clock[np.minimum((at + 1) // 2, n)])
         busy = np.diff(np.r_[0, clock_at]).astype(np.float64)
-        over = self.over[np.minimum(P // 2, n) + 1].astype(np.float64)
-        closes = np.searchsorted(P, np.minimum(2 * g.stop[gap], 2 * n), "left")
-        closes[g.kind[gap] >= END_BACKING] = len(P) - 1
+        over = self.over[np.minimum(at // 2, n) + 1].astype(np.float64)
+        closes = np.searchsorted(at, np.minimum(2 * g.stop[gap], 2 * n), "left")
+        closes[g.kind[gap] >= END_BACKING] = len(at) - 1
         args = (
             self.t.head, g.kind[gap], g.version[gap], g.clean[gap], g.choice[gap], g.forced[gap],
-            np.searchsorted(P, np.where(g.version[gap] < 0, -1, 2 * g.version[gap] + 1), "right"),
-            np.searchsorted(P, np.where(g.start[gap] < 0, -1, 2 * g.start[gap] + 1), "right"), closes,
-            np.searchsorted(P, 2 * g.lo[gap], "left"), np.searchsorted(P, np.minimum(2 * g.hi[gap] + 1, 2 * n), "right"),
+            np.searchsorted(at, np.where(g.version[gap] < 0, -1, 2 * g.version[gap] + 1), "right"),
+            np.searchsorted(at, np.where(g.start[gap] < 0, -1, 2 * g.start[gap] + 1), "right"), closes,
+            np.searchsorted(at, 2 * g.lo[gap], "left"), np.searchsorted(at, np.minimum(2 * g.hi[gap] + 1, 2 * n), "right"),
             self.size, self.out_cost, self.in_cost,
         )
         master = Master(busy, over, self.shared, self.t.head, self.size, self.out_cost, self.in_cost, args[10])
@@ -198,10 +198,10 @@ class Fluid:
             self.bound_ns = max(self.bound_ns, bound)
             return float(value)
 
-        zero = np.zeros(len(P))
+        zero = np.zeros(len(at))
         best = price(zero, zero, np.where(over > 0, 1.0, 0.0))  # everything that helps is away
         best = max(best, price(zero, zero, zero))
-        center = (zero, zero, zero)
+        center: tuple[Floats, Floats, Floats] = (zero, zero, zero)
         self.status = "time"
         keep = 0.6
         for round_ in range(400):
@@ -216,7 +216,8 @@ class Fluid:
             if value - best <= tolerance * max(1.0, abs(best)) or (goal_ns is not None and self.bound_ns >= goal_ns):
                 self.status = "converged"
                 break
-            smooth = tuple(keep * c + (1 - keep) * p for c, p in zip(center, prices, strict=True))
+            smooth = (keep * center[0] + (1 - keep) * prices[0], keep * center[1] + (1 - keep) * prices[1],
+                      keep * center[2] + (1 - keep) * prices[2])
             here = price(*smooth)
             if here > best:
                 best, center = here, smooth

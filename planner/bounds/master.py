@@ -56,8 +56,10 @@ class Master:
         h.changeColsCost(k, np.arange(k, dtype=np.int32), np.ones(k))
         rows_low = np.r_[np.zeros(sides * k), np.zeros(k), np.ones(self.n)]
         rows_high = np.r_[np.full(sides * k, inf), np.zeros(k), np.ones(self.n)]
-        start, index, value = [0], [], []
-        for s in range(sides):
+        start: list[int] = [0]
+        index: list[int] = []
+        value: list[float] = []
+        for _ in range(sides):
             for w in range(k):
                 index.append(w)
                 value.append(1.0)
@@ -83,7 +85,9 @@ class Master:
             Windows of copy-out (−1 none), first absent point (−1 kept), window of the copy back (K: none).
         """
         k, sides = self.k, self.sides
-        starts, index, value = [], [], []
+        starts: list[int] = []
+        index: list[int] = []
+        value: list[float] = []
         added = 0
         for i in range(self.n):
             lo, hi = int(self.head[i]), int(self.head[i + 1])

@@ -112,7 +112,7 @@ def _must_leave(keep: str | None, home: object, device: str) -> bool:
     return True
 
 
-def _loads(problem: Problem, away: np.ndarray, time: np.ndarray, fixed: bool) -> int:  # type: ignore[type-arg]
+def _loads(problem: Problem, away: np.ndarray, time: np.ndarray, fixed: bool) -> int:
     a = problem_arrays(problem)
     best, seen = 0, np.zeros(a.n_tensors, np.bool_)
     for s in range(a.n_streams):
@@ -132,7 +132,7 @@ def _loads(problem: Problem, away: np.ndarray, time: np.ndarray, fixed: bool) ->
     return max(best, int(time[seen].sum()))
 
 
-def _stores(problem: Problem, stored: np.ndarray, time: np.ndarray, fixed: bool) -> int:  # type: ignore[type-arg]
+def _stores(problem: Problem, stored: np.ndarray, time: np.ndarray, fixed: bool) -> int:
     a = problem_arrays(problem)
     first_change: dict[int, int] = {}
     last_change: dict[int, int] = {}

@@ -108,7 +108,7 @@ class _Paging:
         return self._next(name) == _NEVER
 
     def run(self) -> None:
-        for i, op in enumerate(self.problem.lowered.ops):
+        for _i, op in enumerate(self.problem.lowered.ops):
             needed = set(op.reads) | set(op.writes)
             for name in op.reads:
                 self._bring(name, self.device, needed)

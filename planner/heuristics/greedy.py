@@ -26,9 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["best_greedy", "greedy_choice"]
 
 
-def greedy_choice(
-    problem: Problem, start: Bools | None = None, reach: float = 1.0, patience: float = 0.0
-) -> Bools | None:
+def greedy_choice(problem: Problem, start: Bools | None = None, reach: float = 1.0) -> Bools | None:
     """Choose gaps to vacate.
 
     Parameters
@@ -38,8 +36,6 @@ def greedy_choice(
         Gaps vacated to begin with.
     reach : float
         Factor on copy times where the usable part of a gap is worked out; 0 counts the whole gap.
-    patience : float
-        Afterwards keep vacated gaps that are shorter than this many round trips, where the budget has room for them.
 
     Returns
     -------
@@ -53,10 +49,7 @@ def greedy_choice(
     a = data.args
     duration, out_time, in_time = a[0], a[19], a[20]
     ok = _greedy(vacated, g.resident(data.occupied, vacated), data.capacity, duration, out_time, in_time, data.occupied,
-                 g.tensor, g.version, g.start, g.stop, g.lo, g.hi, g.free, g.clean, g.mate, reach)
-    if ok and patience > 0:
-        _keep_short(vacated, g.resident(data.occupied, vacated), data.capacity, duration, out_time, in_time, data.occupied,
-                    g.tensor, g.start, g.stop, g.lo, g.hi, g.free, g.clean, g.mate, patience)
+                 g.tensor, g.version, g.lo, g.hi, g.free, g.clean, g.mate, reach)
     return vacated if ok else None
 
 
@@ -89,7 +82,7 @@ def _set(g, value, vac, resident, occ, tensor, lo, hi, mate):  # type: ignore[no
 
 
 @numba.njit(cache=True)
-def _greedy(vac, resident, room, dur, out_time, in_time, occ, tensor, version, start, stop, lo, hi, free, clean, mate, reach):  # type: ignore[no-untyped-def]
+def _greedy(vac, resident, room, dur, out_time, in_time, occ, tensor, version, lo, hi, free, clean, mate, reach):  # type: ignore[no-untyped-def]
     n, n_gaps = len(dur), len(tensor)
     clock = np.zeros(n + 2, np.int64)  # start time of position j at index j + 1; −1 and 0 start at once
     for j in range(n):
@@ -157,25 +150,3 @@ def _greedy(vac, resident, room, dur, out_time, in_time, occ, tensor, version, s
         if best < 0:
             return False
         _set(best, True, vac, resident, occ, tensor, lo, hi, mate)
-
-
-@numba.njit(cache=True)
-def _keep_short(vac, resident, room, dur, out_time, in_time, occ, tensor, start, stop, lo, hi, free, clean, mate, patience):  # type: ignore[no-untyped-def]
-    n = len(dur)
-    clock = np.zeros(n + 1, np.int64)
-    for j in range(n):
-        clock[j + 1] = clock[j] + dur[j]
-    for g in range(len(vac)):
-        if not vac[g] or not free[g] or mate[g] >= 0 or start[g] < 0:
-            continue
-        t = tensor[g]
-        trip = in_time[t] + (0 if clean[g] else out_time[t])
-        if clock[min(stop[g], n)] - clock[start[g] + 1] >= patience * trip:
-            continue
-        fits = True
-        for j in range(lo[g] + 1, hi[g] + 2):
-            if resident[j] + occ[t] > room:
-                fits = False
-                break
-        if fits:
-            _set(g, False, vac, resident, occ, tensor, lo, hi, mate)

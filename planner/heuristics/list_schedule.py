@@ -85,7 +85,7 @@ def schedule_input(problem: Problem) -> ScheduleInput:
     if cached is None:
         cached = _build(problem)
         problem.__dict__["_schedule_input"] = cached
-    return cached  # type: ignore[no-any-return]
+    return cached
 
 
 def _build(problem: Problem) -> ScheduleInput:
@@ -97,7 +97,7 @@ def _build(problem: Problem) -> ScheduleInput:
     in_time = a.copy_time[:, way_in].copy() if way_in >= 0 and g.backing > 0 else zero
     channels = np.array([a.channel[way_out], a.channel[way_in], a.n_channels] if g.backing > 0 else [0, 0, 1], np.int64)
     back_name = problem.machine.tiers[b].name
-    first = {}
+    first: dict[tuple[int, int], int] = {}
     for i, (t, v) in enumerate(zip(g.tensor.tolist(), g.version.tolist(), strict=True)):
         first.setdefault((v, t), i)
     ops = np.repeat(np.arange(a.n_ops), np.diff(g.operands.start))
@@ -114,7 +114,7 @@ def _build(problem: Problem) -> ScheduleInput:
         a.duration, a.stream, a.n_streams, g.operands.start, g.operands.item, g.after.item, born, start_born,
         a.reads.start, a.reads.item, a.writes.start, a.writes.item, a.updates.start, a.updates.item,
         a.after.start, a.after.item, a.occupied[:, 0].copy(), a.occupied[:, b].copy(), a.size, out_time, in_time, channels,
-        g.tensor, g.start, g.stop, g.version, g.kind, g.clean, g.choice, g.forced, g.at_start, home_dev, home_host, is_any,
+        g.tensor, g.start, g.stop, g.version, g.kind, g.choice, g.at_start, home_dev, home_host, is_any,
         free_start, stay, int(a.capacity[0]), int(a.capacity[b]) if g.backing > 0 else 2**62,
     )
     length = a.n_ops + 4 * len(g) + 3 * a.n_tensors + 16
@@ -322,7 +322,7 @@ def _stay(g, s, vac, tensor, start, version, state, wanted, out_state, out_for, 
 @numba.njit(cache=True)
 def run_pass(vac, planned, code, dur, stream, n_streams, op_at, operand, follow, born, start_born, rd, reads, wr, writes,  # type: ignore[no-untyped-def]
              up, updates, af, after, occ, occ_host, size, out_time, in_time, channels, tensor, start, stop, version, kind,
-             clean, choice, forced, at_start, home_dev, home_host, is_any, free_start, stay,
+             choice, at_start, home_dev, home_host, is_any, free_start, stay,
              room, host_room):
     """The pass. Returns makespan (−1: does not fit), bytes moved, device peak, instructions written."""
     n, n_tensors, n_gaps = len(dur), len(occ), len(tensor)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import numba
 import numpy as np
@@ -17,9 +16,6 @@ import numpy as np
 from planner.heuristics.greedy import _set
 from planner.heuristics.list_schedule import ScheduleInput, run_pass
 from planner.lifetimes import Bools
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = ["improve"]
 
