@@ -88,7 +88,7 @@ class Anytime:
                 return message
         if not self.is_done() and choice is not None:
             self._improve(choice)
-        if not self.is_done() and not self._is_small():
+        if not self.is_done() and not self._is_small() and not self.reproducible:
             self._exact("cpsat")
         return self._ending()
 
