@@ -126,7 +126,7 @@ class Graph:
     def __post_init__(self) -> None:
         from planner.graph_rules import graph_faults
 
-        faults = graph_faults(self)
+        faults = graph_faults(self.tensors, self.ops)
         if faults:
             raise InputError(faults)
 

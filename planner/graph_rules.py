@@ -9,82 +9,83 @@ from typing import TYPE_CHECKING
 from planner.errors import Fault, InputError
 
 if TYPE_CHECKING:
-    from planner.graph import Graph, Op, Tensor
+    from planner.graph import Op, Tensor
 
 __all__ = ["find_cycle", "graph_faults", "stable_topological_order"]
 
 _PROTECTED = frozenset({"input", "output"})
 
 
-def graph_faults(graph: Graph) -> list[Fault]:
+def graph_faults(tensors: Sequence[Tensor], ops: Sequence[Op]) -> list[Fault]:
     """Return everything that is wrong with a graph, in file order."""
-    faults = _tensor_faults(graph.tensors)
-    faults += _op_faults(graph)
-    return faults or _order_faults(graph)
+    by_name = {t.name: t for t in tensors}
+    faults = _tensor_faults(tensors, by_name)
+    faults += _op_faults(ops, by_name)
+    faults += _source_faults(tensors, ops)
+    return faults or _order_faults(ops)
 
 
-def _tensor_faults(tensors: Sequence[Tensor]) -> list[Fault]:
+def _name_fault(where: str, name: str) -> list[Fault]:
+    if name and "@" not in name and "#" not in name:
+        return []
+    return [Fault(f"{where}.name", f"{name!r}: names are not empty and '@' and '#' are reserved")]
+
+
+def _tensor_faults(tensors: Sequence[Tensor], by_name: dict[str, Tensor]) -> list[Fault]:
     faults: list[Fault] = []
     seen: dict[str, int] = {}
-    by_name = {t.name: t for t in tensors}
     for i, t in enumerate(tensors):
         where = f"tensors[{i}]"
-        if t.name in seen:
-            faults.append(Fault(f"{where}.name", f"duplicate tensor name {t.name!r} (first at tensors[{seen[t.name]}])"))
-        seen.setdefault(t.name, i)
-        if not t.name or "@" in t.name or "#" in t.name:
-            faults.append(Fault(f"{where}.name", f"{t.name!r}: names are not empty and '@' and '#' are reserved"))
+        first = seen.setdefault(t.name, i)
+        if first != i:
+            faults.append(Fault(f"{where}.name", f"duplicate tensor name {t.name!r} (first at tensors[{first}])"))
+        faults += _name_fault(where, t.name)
         if t.size < 0:
             faults.append(Fault(f"{where}.size", f"{t.size}: a size cannot be negative"))
         if t.keep == "home" and not t.home and t.alias_of is None:
             faults.append(Fault(f"{where}.keep", f"'home' needs a home, and {t.name!r} has none"))
-        if t.alias_of is None:
-            continue
-        root = by_name.get(t.alias_of)
-        if root is None:
-            faults.append(Fault(f"{where}.alias_of", f"unknown tensor {t.alias_of!r}"))
-        elif root is t:
-            faults.append(Fault(f"{where}.alias_of", f"{t.name!r} is an alias of itself"))
-        elif root.alias_of is not None:
-            faults.append(Fault(f"{where}.alias_of", f"{t.alias_of!r} is itself an alias; name the root {root.alias_of!r}"))
-        elif t.size > root.size:
-            faults.append(Fault(f"{where}.size", f"{t.size}: larger than its storage {root.name!r} of {root.size} bytes"))
+        if t.alias_of is not None:
+            faults += _alias_faults(where, t, by_name.get(t.alias_of))
     return faults
 
 
-def _op_faults(graph: Graph) -> list[Fault]:
+def _alias_faults(where: str, t: Tensor, root: Tensor | None) -> list[Fault]:
+    if root is None:
+        return [Fault(f"{where}.alias_of", f"unknown tensor {t.alias_of!r}")]
+    if root.name == t.name:
+        return [Fault(f"{where}.alias_of", f"{t.name!r} is an alias of itself")]
+    if root.alias_of is not None:
+        return [Fault(f"{where}.alias_of", f"{root.name!r} is itself an alias; name the root {root.alias_of!r}")]
+    if t.size > root.size:
+        return [Fault(f"{where}.size", f"{t.size}: larger than its storage {root.name!r} of {root.size} bytes")]
+    return []
+
+
+def _op_faults(ops: Sequence[Op], tensors: dict[str, Tensor]) -> list[Fault]:
     faults: list[Fault] = []
-    tensors = {t.name: t for t in graph.tensors}
     index: dict[str, int] = {}
-    producer: dict[str, str] = {}
-    for i, op in enumerate(graph.ops):
-        where = f"ops[{i}]"
-        if op.name in index:
-            faults.append(Fault(f"{where}.name", f"duplicate op name {op.name!r} (first at ops[{index[op.name]}])"))
+    for i, op in enumerate(ops):
         index.setdefault(op.name, i)
-        if not op.name or "@" in op.name or "#" in op.name:
-            faults.append(Fault(f"{where}.name", f"{op.name!r}: names are not empty and '@' and '#' are reserved"))
-        for field in ("reads", "writes", "updates"):
-            for name in getattr(op, field):
+    producer: dict[str, str] = {}
+    for i, op in enumerate(ops):
+        where = f"ops[{i}]"
+        if index[op.name] != i:
+            faults.append(Fault(f"{where}.name", f"duplicate op name {op.name!r} (first at ops[{index[op.name]}])"))
+        faults += _name_fault(where, op.name)
+        for field, names in (("reads", op.reads), ("writes", op.writes), ("updates", op.updates)):
+            for name in names:
                 if name not in tensors:
                     faults.append(Fault(f"{where}.{field}", f"op {op.name!r} names unknown tensor {name!r}"))
         for name in op.writes:
-            t = tensors.get(name)
-            if t is None:
-                continue
-            if name in producer:
-                faults.append(Fault(f"{where}.writes", f"{name!r} has two producers, {producer[name]!r} and {op.name!r}; "
+            first = producer.setdefault(name, op.name)
+            if first != op.name:
+                faults.append(Fault(f"{where}.writes", f"{name!r} has two producers, {first!r} and {op.name!r}; "
                                     "to change a tensor in place list it in 'updates'"))
-            elif t.home:
-                faults.append(Fault(f"{where}.writes", f"{name!r} starts on {t.home!r} and cannot be created by {op.name!r}; "
-                                    "to change it in place list it in 'updates'"))
-            producer.setdefault(name, op.name)
-        for name in op.updates:
-            if name in tensors and tensors[name].kind in _PROTECTED:
-                faults.append(Fault(f"{where}.updates", f"{name!r} is a protected {tensors[name].kind} and cannot be "
-                                    f"updated in place by {op.name!r}"))
-            if name in op.writes:
-                faults.append(Fault(f"{where}.updates", f"{name!r} is both written and updated by {op.name!r}"))
+            elif name in tensors and tensors[name].home:
+                faults.append(Fault(f"{where}.writes", f"{name!r} starts on {tensors[name].home!r} and cannot be "
+                                    f"created by {op.name!r}; to change it in place list it in 'updates'"))
+        if op.updates:
+            faults += _update_faults(where, op, tensors)
         if op.duration is not None and op.duration < 0:
             faults.append(Fault(f"{where}.duration", f"{op.duration}: a duration cannot be negative"))
         if op.workspace < 0:
@@ -94,13 +95,31 @@ def _op_faults(graph: Graph) -> list[Fault]:
             for name, _ in placement.at:
                 if name not in operands:
                     faults.append(Fault(f"{where}.placements[{j}].at", f"{name!r} is not an operand of {op.name!r}"))
-    for i, op in enumerate(graph.ops):
-        faults += [Fault(f"ops[{i}].after", f"op {op.name!r} names unknown op {name!r}")
-                   for name in op.after if name not in index]
-    read = {name for op in graph.ops for name in (*op.reads, *op.updates)}
-    roots = {t.alias_of for t in graph.tensors if t.alias_of is not None}
-    for i, t in enumerate(graph.tensors):
-        if t.home or t.name in producer or t.alias_of is not None or t.name in roots:
+        for name in op.after:
+            if name not in index:
+                faults.append(Fault(f"{where}.after", f"op {op.name!r} names unknown op {name!r}"))
+    return faults
+
+
+def _update_faults(where: str, op: Op, tensors: dict[str, Tensor]) -> list[Fault]:
+    faults: list[Fault] = []
+    for name in op.updates:
+        if name in tensors and tensors[name].kind in _PROTECTED:
+            faults.append(Fault(f"{where}.updates", f"{name!r} is a protected {tensors[name].kind} and cannot be "
+                                f"updated in place by {op.name!r}"))
+        if name in op.writes:
+            faults.append(Fault(f"{where}.updates", f"{name!r} is both written and updated by {op.name!r}"))
+    return faults
+
+
+def _source_faults(tensors: Sequence[Tensor], ops: Sequence[Op]) -> list[Fault]:
+    faults: list[Fault] = []
+    written = {name for op in ops for name in op.writes}
+    read = {name for op in ops for names in (op.reads, op.updates) for name in names}
+    roots = {t.alias_of for t in tensors}
+    for i, t in enumerate(tensors):
+        # what aliases add to a storage is only known once they are merged; planner.lower looks at those
+        if t.home or t.name in written or t.alias_of is not None or t.name in roots:
             continue
         if t.keep is not None:
             faults.append(Fault(f"tensors[{i}].keep", f"{t.name!r} is kept but no op writes it and it has no home"))
@@ -109,19 +128,22 @@ def _op_faults(graph: Graph) -> list[Fault]:
     return faults
 
 
-def _order_faults(graph: Graph) -> list[Fault]:
-    position = {op.name: i for i, op in enumerate(graph.ops)}
-    producer = {name: i for i, op in enumerate(graph.ops) for name in op.writes}
+def _order_faults(ops: Sequence[Op]) -> list[Fault]:
+    position = {op.name: i for i, op in enumerate(ops)}
+    producer = {name: i for i, op in enumerate(ops) for name in op.writes}
     faults: list[Fault] = []
-    for i, op in enumerate(graph.ops):
-        for name in (*op.reads, *op.updates):
-            if producer.get(name, -1) >= i:
-                faults.append(Fault(f"ops[{i}]", f"op {op.name!r} reads {name!r}, which {graph.ops[producer[name]].name!r} "
-                                    "only writes later; the list must be in topological order"))
-        faults += [Fault(f"ops[{i}].after", f"op {op.name!r} stands before {name!r}, which it must follow")
-                   for name in op.after if position[name] >= i]
+    for i, op in enumerate(ops):
+        for names in (op.reads, op.updates):
+            for name in names:
+                if producer.get(name, -1) >= i:
+                    writer = ops[producer[name]].name
+                    faults.append(Fault(f"ops[{i}]", f"op {op.name!r} reads {name!r}, which {writer!r} only writes "
+                                        "later; the list must be in topological order"))
+        for name in op.after:
+            if position[name] >= i:
+                faults.append(Fault(f"ops[{i}].after", f"op {op.name!r} stands before {name!r}, which it must follow"))
     if faults:
-        cycle = find_cycle(graph.ops)
+        cycle = find_cycle(ops)
         if cycle:
             return [Fault("ops", "the graph has a cycle: " + " > ".join(cycle))]
     return faults

@@ -32,8 +32,10 @@ LIMIT = 2**62
 _DECIMAL = {"": 1, "k": 10**3, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15, "E": 10**18}
 _BINARY = {f"{p}i": 1024**i for i, p in enumerate(["K", "M", "G", "T", "P", "E"], start=1)}
 _BYTES = {f"{p}B": f for p, f in {**_DECIMAL, **_BINARY}.items()}
-_SECONDS = {"ns": 1, "us": 10**3, "µs": 10**3, "ms": 10**6, "s": 10**9, "min": 60 * 10**9}
-_NUMBER = re.compile(r"\s*([+-]?(?:\d+(?:_\d+)*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*(\S.*?)?\s*")
+_SECONDS = {"ns": 1, "us": 10**3, "µs": 10**3, "μs": 10**3, "ms": 10**6, "s": 10**9, "min": 60 * 10**9}
+_NUMBER = re.compile(r"\s*([+-]?(?:\d+(?:_\d+)*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*(\S.*?)?\s*", re.ASCII)
+#: Digits of the longest number that is read: anything longer is no quantity.
+_DIGITS = 60
 
 _Rounding = Literal["up", "down"]
 
@@ -49,7 +51,7 @@ def _whole(value: Fraction, rounding: _Rounding) -> int:
 def _parse(value: object, units: dict[str, int], what: str, example: str, rounding: _Rounding, where: str) -> int:
     if isinstance(value, bool) or not isinstance(value, (int, str)):
         if isinstance(value, float):
-            raise _fail(where, value, f"a {what} must be an integer or a string with a unit such as {example!r}, not a float")
+            raise _fail(where, value, f"a {what} is an integer or a string with a unit such as {example!r}, not a float")
         raise _fail(where, value, f"not a {what}; write an integer or a string such as {example!r}")
     if isinstance(value, int):
         number = Fraction(value)
@@ -68,6 +70,8 @@ def _parse_text(text: str, units: dict[str, int], what: str, example: str, where
     if match is None:
         raise _fail(where, text, f"not a {what}; write something like {example!r}")
     digits, unit = match.group(1).replace("_", ""), match.group(2)
+    if len(digits) > _DIGITS:
+        raise _fail(where, f"{digits[:20]}…", f"{len(digits)} digits are out of range")
     exponent = re.search(r"[eE]([+-]?\d+)$", digits)
     if exponent is not None and abs(int(exponent.group(1))) > 40:
         raise _fail(where, text, "exponent out of range")
@@ -143,11 +147,10 @@ def format_bytes(value: int) -> str:
     if abs(value) < 1024:
         return f"{value} B"
     number = float(value)
-    for unit in ("KiB", "MiB", "GiB", "TiB", "PiB"):
-        number /= 1024
-        if abs(number) < 1024:
-            break
-    return f"{number:.2f} {unit}"
+    units = ["PiB", "TiB", "GiB", "MiB", "KiB"]
+    while abs(number := number / 1024) >= 1024 and len(units) > 1:
+        units.pop()
+    return f"{number:.2f} {units[-1]}"
 
 
 def format_duration(value: int) -> str:

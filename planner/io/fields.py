@@ -30,7 +30,8 @@ class Fields:
     def __init__(self, data: object, where: str, allowed: Iterable[str], faults: list[Fault]) -> None:
         self.where, self.faults = where, faults
         self.data: Mapping[str, Any] = data if isinstance(data, dict) else {}
-        if not isinstance(data, dict):
+        self.is_object = isinstance(data, dict)
+        if not self.is_object:
             faults.append(Fault(where, f"{_short(data)}: must be an object"))
         known = tuple(allowed)
         for key in self.data.keys() - set(known):
@@ -44,12 +45,17 @@ class Fields:
         """Note a fault at a member."""
         self.faults.append(Fault(self.path(key), problem))
 
+    def missing(self, key: str) -> None:
+        """Note a member that must be there; of what is no object that has been said already."""
+        if self.is_object:
+            self.fault(key, "is missing")
+
     def get(self, key: str, kind: type | tuple[type, ...], default: Any = _MISSING) -> Any:
         """Return a member of a plain JSON type, or the default; a wrong type is a fault."""
         value = self.data.get(key, _MISSING)
         if value is _MISSING:
             if default is _MISSING:
-                self.fault(key, "is missing")
+                self.missing(key)
                 return None
             return default
         kinds = kind if isinstance(kind, tuple) else (kind,)
@@ -63,7 +69,7 @@ class Fields:
         value = self.data.get(key, _MISSING)
         if value is _MISSING or (value is None and default is None):
             if default is _MISSING:
-                self.fault(key, "is missing")
+                self.missing(key)
                 return 0
             return default
         if type(value) is int and 0 < value < 2**62:
@@ -85,13 +91,13 @@ class Fields:
         """Require the member ``format``."""
         value = self.data.get("format", _MISSING)
         if value is _MISSING:
-            self.fault("format", f"is missing; write {expected!r}")
+            self.missing("format")
         elif value != expected:
             self.fault("format", f"{_short(value)}: this version reads {expected!r}")
 
 
-_NAMES = {str: "a string", int: "an integer", bool: "true or false", list: "a list", dict: "an object", type(None): "null",
-          float: "a number"}
+_NAMES = {str: "a string", int: "an integer", bool: "true or false", list: "a list", dict: "an object",
+          type(None): "null", float: "a number"}
 
 
 def as_names(value: object, where: str, faults: list[Fault]) -> tuple[str, ...]:

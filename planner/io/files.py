@@ -5,18 +5,24 @@ from __future__ import annotations
 import gzip
 import os
 import tempfile
+import zlib
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
-
-import msgspec
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from planner.errors import InputError
 from planner.graph import Graph
 from planner.io.canonical import canonical_bytes, pretty_bytes
+from planner.io.text import parse_json
 from planner.machine import Machine
 from planner.problem import Problem
 
+if TYPE_CHECKING:
+    from planner.io.plan_json import PlanFile
+
 __all__ = ["load", "load_graph", "load_machine", "load_problem", "read_json", "save_graph", "write_bytes"]
+
+_T = TypeVar("_T")
 
 
 def read_json(path: str | os.PathLike[str]) -> Any:
@@ -32,14 +38,17 @@ def read_json(path: str | os.PathLike[str]) -> Any:
         raw = file.read_bytes()
         if file.suffix == ".gz":
             raw = gzip.decompress(raw)
-    except (OSError, EOFError, gzip.zlib.error) as error:
+    except (OSError, EOFError, zlib.error) as error:
         raise InputError(f"cannot be read: {getattr(error, 'strerror', None) or error}", str(path)) from None
-    if not raw.strip():
-        raise InputError("the file is empty", str(path))
+    return _naming(path, lambda: parse_json(raw))
+
+
+def _naming(path: str | os.PathLike[str], read: Callable[[], _T]) -> _T:
+    """Let the error of a reader name the file."""
     try:
-        return msgspec.json.decode(raw)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise InputError(f"not JSON: {error}", str(path)) from None
+        return read()
+    except InputError as error:
+        raise error.in_source(str(path)) from None
 
 
 def write_bytes(path: str | os.PathLike[str], data: bytes) -> None:
@@ -54,8 +63,8 @@ def write_bytes(path: str | os.PathLike[str], data: bytes) -> None:
             out.write(data)
         umask = os.umask(0)
         os.umask(umask)
-        os.chmod(temporary, 0o666 & ~umask)
-        os.replace(temporary, file)
+        Path(temporary).chmod(0o666 & ~umask)
+        Path(temporary).replace(file)
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
@@ -63,10 +72,7 @@ def write_bytes(path: str | os.PathLike[str], data: bytes) -> None:
 
 def load_graph(path: str | os.PathLike[str]) -> Graph:
     """Read a ``planner-graph/1`` file; `InputError` names file, path and value."""
-    try:
-        return Graph.from_dict(read_json(path))
-    except InputError as error:
-        raise error.in_source(str(path)) from None
+    return _naming(path, lambda: Graph.from_dict(read_json(path)))
 
 
 def load_machine(path: str | os.PathLike[str]) -> Machine:
@@ -75,14 +81,15 @@ def load_machine(path: str | os.PathLike[str]) -> Machine:
         from planner.presets import preset
 
         return preset(str(path))
-    try:
-        return Machine.from_dict(read_json(path))
-    except InputError as error:
-        raise error.in_source(str(path)) from None
+    return _naming(path, lambda: Machine.from_dict(read_json(path)))
 
 
 def load_problem(path: str | os.PathLike[str]) -> Problem:
     """Read a ``planner-problem/1`` file; paths in it are relative to it."""
+    return _problem(read_json(path), path)
+
+
+def _problem(data: Any, path: str | os.PathLike[str]) -> Problem:
     from planner.io.problem_json import problem_from_dict
 
     base = Path(path).parent
@@ -97,35 +104,36 @@ def load_problem(path: str | os.PathLike[str]) -> Problem:
     def machine(name: str) -> Machine:
         return load_machine(base / name if name.endswith((".json", ".json.gz")) else name)
 
-    try:
-        return problem_from_dict(read_json(path), graph, machine)
-    except InputError as error:
-        raise error.in_source(str(path)) from None
+    return _naming(path, lambda: problem_from_dict(data, graph, machine))
 
 
-def load(path: str | os.PathLike[str]) -> Problem | Graph | Machine | Any:
+def load(path: str | os.PathLike[str]) -> Problem | Graph | Machine | PlanFile:
     """Read any of the four formats, told apart by the member ``format``.
 
     Returns
     -------
-    Problem, Graph, Machine or Plan
+    Problem, Graph, Machine or PlanFile
+        A plan read from a file is a program with a claim that nobody has checked: give it to `planner.check`.
+
+    Raises
+    ------
+    InputError
+        Lists every fault with file, path inside the file and value.
     """
     data = read_json(path)
     kind = data.get("format") if isinstance(data, dict) else None
     if kind == "planner-problem/1":
-        return load_problem(path)
+        return _problem(data, path)
     if kind == "planner-graph/1":
-        return load_graph(path)
+        return _naming(path, lambda: Graph.from_dict(data))
     if kind == "planner-machine/1":
-        return load_machine(path)
+        return _naming(path, lambda: Machine.from_dict(data))
     if kind == "planner-plan/1":
-        from planner.io.plan_json import load_plan
+        from planner.io.plan_json import plan_from_dict
 
-        return load_plan(path)
-    raise InputError(
-        f"format {kind!r} is not known; expected planner-problem/1, planner-graph/1, planner-machine/1 or planner-plan/1",
-        str(path),
-    )
+        return _naming(path, lambda: plan_from_dict(data))
+    raise InputError(f"format {kind!r} is not known; expected planner-problem/1, planner-graph/1, planner-machine/1 or "
+                     "planner-plan/1", str(path))
 
 
 def save_graph(graph: Graph, path: str | os.PathLike[str]) -> None:

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from typing import Any
+
+import msgspec
 
 from planner.errors import Fault, InputError
 from planner.graph import Graph, Op, Placement, Tensor
+from planner.graph_rules import graph_faults
 from planner.io.fields import Fields, as_names
+from planner.io.forms import GraphFile, OpForm, PlacementForm, TensorForm, members
 from planner.units import parse_duration, parse_size
 
 __all__ = ["FORMAT", "graph_from_dict", "graph_to_dict"]
 
 FORMAT = "planner-graph/1"
-_TENSOR = tuple(f.name for f in fields(Tensor))
-_OP = tuple(f.name for f in fields(Op))
+#: Members whose faults leave all names and edges known, so that what is wrong with those can be said as well.
+_VALUES = frozenset({"format", "size", "keep", "kind", "duration", "workspace", "stream", "recomputable", "flops",
+                     "bytes", "dtype"})
 
 
 def graph_to_dict(graph: Graph) -> dict[str, Any]:
@@ -63,19 +67,52 @@ def graph_from_dict(data: object) -> Graph:
     InputError
         Lists every fault with its path.
     """
+    try:
+        form = msgspec.convert(data, GraphFile)
+        return Graph(form.name, tuple(map(_tensor, form.tensors)), tuple(map(_op, form.ops)))
+    except (msgspec.ValidationError, InputError):
+        return _read_slowly(data)
+
+
+def _tensor(row: TensorForm) -> Tensor:
+    home = row.home if row.home is not None else ()
+    return Tensor(row.name, row.size if type(row.size) is int else parse_size(row.size),
+                  _distinct(home) if type(home) is tuple else "any", row.keep, row.kind, row.alias_of)
+
+
+def _op(row: OpForm) -> Op:
+    duration, space = row.duration, row.workspace
+    placements = tuple(Placement(tuple(sorted(p.at.items())), parse_duration(p.duration)) for p in row.placements)
+    return Op(
+        row.name, _distinct(row.reads), _distinct(row.writes), _distinct(row.updates),
+        duration if duration is None or type(duration) is int else parse_duration(duration),
+        space if type(space) is int else parse_size(space), row.stream, row.recomputable, _distinct(row.after),
+        placements, row.flops, row.bytes, row.dtype,
+    )
+
+
+def _distinct(names: tuple[str, ...]) -> tuple[str, ...]:
+    return names if len(names) < 2 else tuple(dict.fromkeys(names))
+
+
+def _read_slowly(data: object) -> Graph:
+    """Read member by member, which finds every fault and says what would do."""
     faults: list[Fault] = []
-    top = Fields(data, "", ("format", "name", "tensors", "ops"), faults)
+    top = Fields(data, "", members(GraphFile), faults)
     top.format(FORMAT)
     name = top.get("name", str, "graph")
     tensors = tuple(_tensor_in(row, f"tensors[{i}]", faults) for i, row in enumerate(top.get("tensors", list) or ()))
     ops = tuple(_op_in(row, f"ops[{i}]", faults) for i, row in enumerate(top.get("ops", list) or ()))
-    if faults:
-        raise InputError(faults)
-    return Graph(name, tensors, ops)
+    if not faults:
+        return Graph(name, tensors, ops)
+    if all(f.where.rpartition(".")[2] in _VALUES for f in faults):
+        known = {f.where for f in faults}
+        faults += [f for f in graph_faults(tensors, ops) if f.where not in known]
+    raise InputError(faults)
 
 
 def _tensor_in(row: object, where: str, faults: list[Fault]) -> Tensor:
-    f = Fields(row, where, _TENSOR, faults)
+    f = Fields(row, where, members(TensorForm), faults)
     home = f.data.get("home", ())
     if home is None:
         home = ()
@@ -88,7 +125,7 @@ def _tensor_in(row: object, where: str, faults: list[Fault]) -> Tensor:
 
 
 def _op_in(row: object, where: str, faults: list[Fault]) -> Op:
-    f = Fields(row, where, _OP, faults)
+    f = Fields(row, where, members(OpForm), faults)
     data = f.data
     placements: tuple[Placement, ...] = ()
     if data.get("placements"):
@@ -111,7 +148,7 @@ def _count(f: Fields, key: str) -> int | None:
 
 
 def _placement_in(row: object, where: str, faults: list[Fault]) -> Placement:
-    f = Fields(row, where, ("at", "duration"), faults)
+    f = Fields(row, where, members(PlacementForm), faults)
     at = f.get("at", dict) or {}
     if not all(isinstance(v, str) for v in at.values()):
         f.fault("at", "must map tensors to tiers")

@@ -7,6 +7,7 @@ from typing import Any
 
 from planner.errors import Fault, InputError
 from planner.io.fields import Fields
+from planner.io.forms import ComputeForm, LinkForm, MachineFile, TierForm, members
 from planner.machine import Compute, Link, Machine, Tier
 from planner.units import parse_bandwidth, parse_capacity, parse_duration, parse_rate, parse_size
 
@@ -74,7 +75,7 @@ def machine_from_dict(data: object) -> Machine:
         Lists every fault with its path.
     """
     faults: list[Fault] = []
-    top = Fields(data, "", ("format", "name", "tiers", "links", "compute", "notes"), faults)
+    top = Fields(data, "", members(MachineFile), faults)
     top.format(FORMAT)
     tiers = tuple(_tier(row, f"tiers[{i}]", faults) for i, row in enumerate(top.get("tiers", list) or ()))
     links = tuple(_link(row, f"links[{i}]", faults) for i, row in enumerate(top.get("links", list, [])))
@@ -87,7 +88,7 @@ def machine_from_dict(data: object) -> Machine:
 
 
 def _tier(row: object, where: str, faults: list[Fault]) -> Tier:
-    f = Fields(row, where, ("name", "capacity", "reserve", "granule", "direct", "direct_bandwidth"), faults)
+    f = Fields(row, where, members(TierForm), faults)
     return Tier(
         f.get("name", str) or "", f.quantity("capacity", parse_capacity, None), f.quantity("reserve", parse_size, 0),
         f.quantity("granule", parse_size, 1), f.get("direct", bool, False),
@@ -96,7 +97,7 @@ def _tier(row: object, where: str, faults: list[Fault]) -> Tier:
 
 
 def _link(row: object, where: str, faults: list[Fault]) -> Link:
-    f = Fields(row, where, ("src", "dst", "bandwidth", "latency", "channel"), faults)
+    f = Fields(row, where, members(LinkForm), faults)
     return Link(
         f.get("src", str) or "", f.get("dst", str) or "", f.quantity("bandwidth", parse_bandwidth) or 1,
         f.quantity("latency", parse_duration, 0), f.get("channel", str, ""),
@@ -104,7 +105,7 @@ def _link(row: object, where: str, faults: list[Fault]) -> Link:
 
 
 def _compute(row: object, faults: list[Fault]) -> Compute:
-    f = Fields(row, "compute", ("flops", "memory_bandwidth", "efficiency", "launch"), faults)
+    f = Fields(row, "compute", members(ComputeForm), faults)
     speeds: dict[str, int] = {}
     for dtype, value in (f.get("flops", dict, {}) or {}).items():
         try:

@@ -1,4 +1,7 @@
-"""``planner-plan/1``: a plan to and from JSON. A plan read from a file is a program with a claim that nobody has checked."""
+"""``planner-plan/1``: a plan to and from JSON.
+
+A plan read from a file is a program with a claim that nobody has checked.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ from planner.errors import Fault, InputError
 from planner.io.canonical import canonical_bytes
 from planner.io.fields import Fields
 from planner.io.files import read_json
+from planner.io.forms import PlanFileForm, members
 from planner.program import Program
 
 if TYPE_CHECKING:
@@ -67,7 +71,7 @@ def plan_bytes(plan: Plan) -> bytes:
 def plan_from_dict(data: object) -> PlanFile:
     """Read a plan; `InputError` lists every fault."""
     faults: list[Fault] = []
-    top = Fields(data, "", ("format", "problem", "start", "program", "claim", "provenance"), faults)
+    top = Fields(data, "", members(PlanFileForm), faults)
     top.format(FORMAT)
     start = top.get("start", dict, {})
     if not all(isinstance(v, str) for v in start.values()):

@@ -8,6 +8,7 @@ from typing import Any
 from planner.errors import Fault, InputError
 from planner.graph import Graph
 from planner.io.fields import Fields
+from planner.io.forms import ProblemFile, RulesForm, members
 from planner.io.machine_json import as_fraction, fraction_out
 from planner.machine import Machine
 from planner.problem import Objective, Problem, Rules
@@ -57,8 +58,7 @@ def problem_from_dict(
         Lists every fault with its path.
     """
     faults: list[Fault] = []
-    top = Fields(data, "", ("format", "graph", "machine", "budgets", "rules", "objective", "max_slowdown", "max_makespan"),
-                 faults)
+    top = Fields(data, "", members(ProblemFile), faults)
     top.format(FORMAT)
     graph = _part(top, "graph", Graph.from_dict, load_graph)
     machine = _part(top, "machine", Machine.from_dict, load_machine)
@@ -87,15 +87,15 @@ def _part(top: Fields, key: str, build: Callable[[object], Any], load: Callable[
             return load(value)
         return build(value)
     except InputError as error:
-        top.faults += (error if error.source else error.within(key)).faults if not error.source else [
-            Fault(key, str(error))]
+        # faults of another file name that file; those of a part written out here get its path
+        top.faults += [Fault(key, str(error))] if error.source else error.within(key).faults
         return None
 
 
 def rules_from_dict(data: object, faults: list[Fault]) -> Rules:
     """Read the rules; faults are appended."""
-    f = Fields(data, "rules", (*_SWITCHES, "pin", "chunk"), faults)
-    for key in _UNBUILT & set(f.data):
+    f = Fields(data, "rules", members(RulesForm), faults)
+    for key in sorted(_UNBUILT & set(f.data)):
         f.fault(key, "this option is known and not built; leave it out")
     pin = f.get("pin", dict, {})
     for pattern, tier in pin.items():
