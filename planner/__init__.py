@@ -44,7 +44,12 @@ _WHERE = {
     "preset": "planner.presets",
 }
 
-__all__ = sorted(["__version__", "check", "compare", "info", "replay", "solve", *_WHERE])
+# Written out, so that type checkers see what the package exports; a test compares it with the table.
+__all__ = [
+    "Compute", "Copy", "Drop", "Graph", "InputError", "InvalidPlanError", "Link", "Machine", "Objective", "Op",
+    "Placement", "Plan", "PlannerError", "Problem", "Program", "Rules", "Run", "SolverError", "Status", "Tensor",
+    "Tier", "Timeline", "__version__", "check", "compare", "info", "load", "load_model", "preset", "replay", "solve",
+]
 
 
 def __getattr__(name: str) -> Any:

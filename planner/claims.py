@@ -61,6 +61,8 @@ def _bound_faults(
         value, bound = timeline.makespan_ns, time
     if claim.get("status") == "optimal" and bound != value:
         yield f"the plan claims to be optimal with {value} and a lower bound of {bound}"
+    if claim.get("gap") is not None and bound is None:
+        yield f"the plan claims a gap of {claim['gap']!r} and no lower bound"
     if "gap" in claim and bound is not None:
         gap, true = claim["gap"], 0.0 if value == bound else math.inf if bound == 0 else (value - bound) / bound
         # JSON has no infinity: it is written as null

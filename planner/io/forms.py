@@ -30,7 +30,7 @@ Size = _Whole | Annotated[str, _quantity(_BYTES)]
 Duration = _Whole | Annotated[str, _quantity("(ns|us|µs|μs|ms|s|min)")]
 Bandwidth = Annotated[int, Meta(ge=1, le=2**62)] | Annotated[str, _quantity(f"{_BYTES}/s")]
 Rate = Annotated[int, Meta(ge=1, le=2**62)] | Annotated[str, _quantity("[kKMGTPE]?FLOP(S|/s)")]
-_Ratio = Annotated[str, Meta(pattern=r"^\d+(\.\d+)?(/\d+)?$")]
+_Ratio = Annotated[str, Meta(pattern=r"^[0-9]{1,40}(\.[0-9]{1,40}|/[0-9]{1,40})?$")]
 Factor = Annotated[int, Meta(gt=0)] | Annotated[float, Meta(gt=0)] | _Ratio
 Names = tuple[str, ...]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from fractions import Fraction
 from typing import Any
 
@@ -22,6 +23,9 @@ def as_fraction(value: object, where: str, faults: list[Fault]) -> Fraction:
         faults.append(Fault(where, f"{value!r}: must be a number"))
         return Fraction(1)
     try:
+        # text with an exponent could stand for a number with a billion digits
+        if isinstance(value, str) and not re.fullmatch(r"[0-9]{1,40}(\.[0-9]{1,40}|/[0-9]{1,40})?", value):
+            raise ValueError(value)
         number = Fraction(str(value))
     except (ValueError, ZeroDivisionError):
         faults.append(Fault(where, f"{value!r}: must be a number without a unit"))

@@ -336,7 +336,7 @@ def test_no_program() -> None:
     {"makespan_ns": 17}, {"peak_bytes": {"device": 5, "host": 8}}, {"moved_bytes": {"host>device": 7}},
     {"recomputed_ns": 1}, {"stall_ns": 3}, {"lower_bound_ns": 10**6}, {"status": "optimal"}, {"gap": 0.0},
     {"moved_bytes": 8}, {"peak_bytes": [1]}, {"makespan_ns": "18"}, {"lower_bound_ns": "low"}, {"lower_bound_ns": -1},
-    {"status": 7}, {"status": "infeasible"}, {"gap": "small"}, {"recomputed_ns": False},
+    {"lower_bound_ns": None, "gap": 0.5}, {"status": 7}, {"status": "infeasible"}, {"gap": "small"}, {"recomputed_ns": False},
 ])
 def test_wrong_claim(claim: dict[str, Any]) -> None:
     found = codes(LINE, plan(**claim))

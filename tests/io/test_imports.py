@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import planner
 from tests.toys import toy
 
 HEAVY = ("torch", "ortools", "pulp", "highspy", "pandas", "matplotlib", "numba", "networkx", "transformers", "onnx")
@@ -29,3 +30,9 @@ def test_nothing_heavy_is_imported(work: str, tmp_path: Path) -> None:
     code = f"import sys; {WORK[work]}; print({heavy})"
     result = subprocess.run([sys.executable, "-c", code, str(file)], capture_output=True, text=True, check=True, timeout=60)
     assert result.stdout.strip() == "[]"
+
+
+def test_the_public_names_are_those_of_the_table() -> None:
+    here = {"__version__", "check", "compare", "info", "replay", "solve"}
+    assert set(planner.__all__) == here | set(planner._WHERE)
+    assert list(planner.__all__) == sorted(planner.__all__)

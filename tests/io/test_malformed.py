@@ -129,7 +129,8 @@ def test_graphs(path: str, value: Any, where: str, words: str, tmp_path: Path) -
     ("compute", {"flops": {"bf16": "9T"}}, "compute.flops.bf16", "'9T'"),
     ("compute", {"efficiency": 1.2}, "compute.efficiency", "6/5"),
     ("compute", {"efficiency": "70%"}, "compute.efficiency", "'70%'"),
-    ("compute", 7, "compute", "7: must be an object"),
+    ("compute", {"efficiency": "1e-999999999"}, "compute.efficiency", "without a unit"),
+    ("compute", {"efficiency": 0}, "compute.efficiency", "above 0"), ("compute", 7, "compute", "7: must be an object"),
     ("notes", [], "notes", "[]: must be an object"),
 ])
 def test_machines(path: str, value: Any, where: str, words: str, tmp_path: Path) -> None:
@@ -270,7 +271,7 @@ def test_deep_graphs_are_no_problem(tmp_path: Path) -> None:
 def test_cycles_are_printed(tmp_path: Path) -> None:
     data = {"format": "planner-graph/1", "tensors": [{"name": n, "size": 1} for n in "abc"],
             "ops": [{"name": f"op{i}", "reads": [r], "writes": [w], "duration": 1}
-                    for i, (r, w) in enumerate(("ca", "ab", "bc"), 1)]}
+                    for i, (r, w) in enumerate([("c", "a"), ("a", "b"), ("b", "c")], 1)]}
     (tmp_path / "loop.json").write_text(json.dumps(data))
     with pytest.raises(InputError, match="op1 > op2 > op3 > op1"):
         load_graph(tmp_path / "loop.json")
