@@ -62,11 +62,26 @@ def supports(problem: Problem) -> str | None:
         return "free op order"
     if rules.direct and (any(t.direct for t in problem.machine.tiers) or any(o.placements for o in problem.lowered.ops)):
         return "direct access"
-    if len(problem.machine.tiers) > 2:
-        return "more than two tiers"
+    if len(problem.machine.tiers) > 2 and not _one_gate(problem):
+        return "several tiers that the device reaches by several links, or that tensors start or end on"
     if len({o.stream for o in problem.lowered.ops}) > 1:
         return "several streams"
     return None
+
+
+def _one_gate(problem: Problem) -> bool:
+    """Does all that leaves or enters the device cross the two links to its backing tier?
+
+    Then what lies behind that tier, its capacity included, can be relaxed away: one backing tier without a limit.
+    """
+    names = [t.name for t in problem.machine.tiers]
+    back = gaps_of(problem).backing
+    near = {names[0]} | ({names[back]} if back > 0 else set())
+    if any(names[0] in (k.src, k.dst) and not {k.src, k.dst} <= near for k in problem.machine.links):
+        return False
+    places = {h for t in problem.lowered.tensors if isinstance(t.home, tuple) for h in t.home}
+    places |= {t.keep for t in problem.lowered.tensors if t.keep not in (None, "home")}
+    return places <= near
 
 
 @dataclass
