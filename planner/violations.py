@@ -21,7 +21,7 @@ class Code(StrEnum):
     def __new__(cls, value: str, meaning: str) -> Code:
         member = str.__new__(cls, value)
         member._value_ = value
-        member.meaning = meaning
+        member.meaning = member.__doc__ = meaning
         return member
 
     WRONG_PROBLEM = "wrong-problem", "the plan was made for another problem"

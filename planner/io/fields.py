@@ -34,7 +34,7 @@ class Fields:
         if not self.is_object:
             faults.append(Fault(where, f"{_short(data)}: must be an object"))
         known = tuple(allowed)
-        for key in self.data.keys() - set(known):
+        for key in (k for k in self.data if k not in known):
             faults.append(Fault(self.path(key), f"unknown field {key!r}; known are {', '.join(known)}"))
 
     def path(self, key: str) -> str:
@@ -91,7 +91,8 @@ class Fields:
         """Require the member ``format``."""
         value = self.data.get("format", _MISSING)
         if value is _MISSING:
-            self.missing("format")
+            if self.is_object:
+                self.fault("format", f"is missing; write {expected!r}")
         elif value != expected:
             self.fault("format", f"{_short(value)}: this version reads {expected!r}")
 

@@ -385,3 +385,8 @@ def test_the_checker_goes_on_after_a_violation() -> None:
 
 def test_bandwidth_of_the_toys() -> None:
     assert LINE.machine.links[0].bandwidth == GB
+
+
+def test_every_code_says_what_it_means() -> None:
+    assert len({c.meaning for c in Code}) == len(Code)
+    assert all(c.__doc__ == c.meaning and Code(str(c)) is c for c in Code)
