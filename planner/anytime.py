@@ -86,7 +86,7 @@ class Anytime:
             message = self._exact("cpsat")
             if self.is_done() or self.proved_infeasible:
                 return message
-        if not self.is_done() and choice is not None:
+        if not self.is_done():
             self._improve(choice)
         if not self.is_done() and not self._is_small() and not self.reproducible:
             self._exact("cpsat")
@@ -171,7 +171,7 @@ class Anytime:
         loader.join(1.0)
         return loader.is_alive()
 
-    def _improve(self, choice: Bools) -> None:
+    def _improve(self, choice: Bools | None) -> None:
         """Fluid bound and local search in turn."""
         from planner.improve import bound_and_search
 

@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 __all__ = ["bound_and_search"]
 
 
-def bound_and_search(session: Anytime, choice: Bools) -> None:
+def bound_and_search(session: Anytime, choice: Bools | None) -> None:
     """Improve plan and bound of a session in turn.
 
     Parameters
     ----------
     session : Anytime
-    choice : (n_gaps,) bool
-        A choice of gaps that fits.
+    choice : (n_gaps,) bool, optional
+        A choice of gaps that fits; without one only the bound is worked on.
     """
     problem, best = session.problem, session.best
     data, gaps = schedule_input(problem), gaps_of(problem)
@@ -40,12 +40,15 @@ def bound_and_search(session: Anytime, choice: Bools) -> None:
             best.raise_bound(fluid.solve(limit, goal_ns=best.makespan), f"fluid, {len(fluid.points)} points")
             if session.is_done():
                 return
+            if choice is None:
+                growing = fluid.refine() and len(fluid.points) <= 600
+                continue
             for threshold in (0.1, 0.3, 0.5, 0.7, 0.9):
                 guided = greedy_choice(problem, (fluid.absent > threshold) & gaps.free)
                 if guided is not None:
                     choice = _better(session, choice, guided)
             growing = fluid.refine() and not (session.reproducible and len(fluid.points) > 600)
-        if session.is_done():
+        if session.is_done() or choice is None:
             return
         best.enter("local search")
         goal = int((best.bound or 0) * (1 + session.gap))
