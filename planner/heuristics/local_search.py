@@ -14,7 +14,8 @@ import numba
 import numpy as np
 
 from planner.heuristics.greedy import _set
-from planner.heuristics.list_schedule import ScheduleInput, run_pass
+from planner.heuristics.list_pass import run_pass
+from planner.heuristics.list_schedule import ScheduleInput
 from planner.lifetimes import Bools
 
 __all__ = ["improve"]
