@@ -33,9 +33,14 @@ def _stdout_closed() -> Iterator[None]:
 
 
 def quiet_highs() -> Any:
-    """Return a HiGHS instance that prints nothing and uses one thread (its constructor prints, whatever the options)."""
+    """Return a HiGHS instance that prints nothing and uses one thread (its constructor prints, whatever the options).
+
+    HiGHS has one pool of threads a process, and refuses to run with another number of threads than the first run asked for;
+    so the pool is closed first.
+    """
     import highspy
 
+    highspy.Highs.resetGlobalScheduler(True)
     with _stdout_closed():
         highs = highspy.Highs()
     highs.setOptionValue("output_flag", False)
