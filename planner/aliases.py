@@ -40,10 +40,10 @@ def merge_aliases(
     for i, op in enumerate(ops):
         for n in (*op.reads, *op.updates):
             if n in stale:
-                faults.append(Fault(f"ops[{i}].reads", f"op {op.name!r} reads {n!r} after {stale[n]!r} overwrote it in "
+                faults.append(Fault(f"graph.ops[{i}].reads", f"op {op.name!r} reads {n!r} after {stale[n]!r} overwrote it in "
                                     "place"))
             elif root[n] not in live:
-                faults.append(Fault(f"ops[{i}].reads", f"op {op.name!r} reads {n!r} of storage {root[n]!r}, which has "
+                faults.append(Fault(f"graph.ops[{i}].reads", f"op {op.name!r} reads {n!r} of storage {root[n]!r}, which has "
                                     "no home and was not written before"))
         updates = dict.fromkeys(root[n] for n in op.updates)
         faults += [_protected(i, op, n, storages[root[n]]) for n in op.updates
@@ -65,30 +65,34 @@ def merge_aliases(
         )
         reads = tuple(dict.fromkeys((*(root[n] for n in op.reads), *updates)))
         out.append(_op(op, reads, tuple(writes), tuple(updates), placements))
-    for t in storages.values():
-        if t.keep is not None and t.name not in live:
-            faults.append(Fault(f"tensor {t.name}", "is kept but no op writes it and it has no home"))
+    for i, listed in enumerate(tensors):
+        t = storages.get(listed.name)
+        if t is None or t.keep is None:
+            continue
+        if t.name not in live:
+            faults.append(Fault(f"graph.tensors[{i}].keep", f"{t.name!r} is kept but no op writes it and it has no home"))
         elif t.keep == "home" and not t.home:
-            faults.append(Fault(f"tensor {t.name}", "keep 'home' needs a home, and no name of this storage has one"))
+            faults.append(Fault(f"graph.tensors[{i}].keep", f"'home' needs a home, and no name of storage {t.name!r} has "
+                                "one"))
     return list(storages.values()), out
 
 
 def _storages(tensors: Sequence[Tensor], faults: list[Fault]) -> dict[str, Tensor]:
     merged = {t.name: t for t in tensors if t.alias_of is None}
-    for t in tensors:
+    for i, t in enumerate(tensors):
         if t.alias_of is None:
             continue
         base = merged[t.alias_of]
         home, keep = base.home, base.keep
         if t.home and home != t.home:
             if home and "any" in (home, t.home):
-                faults.append(Fault(f"tensor {t.name}", f"home {t.home!r} conflicts with {home!r} of its storage "
-                                    f"{base.name!r}"))
+                faults.append(Fault(f"graph.tensors[{i}].home", f"{t.home!r} of {t.name!r} conflicts with {home!r} of "
+                                    f"its storage {base.name!r}"))
             else:
                 home = t.home if not home else tuple(dict.fromkeys((*home, *t.home)))
         if t.keep is not None and keep not in (None, t.keep):
-            faults.append(Fault(f"tensor {t.name}", f"keep {t.keep!r} conflicts with {keep!r} of its storage "
-                                f"{base.name!r}"))
+            faults.append(Fault(f"graph.tensors[{i}].keep", f"{t.keep!r} of {t.name!r} conflicts with {keep!r} of its "
+                                f"storage {base.name!r}"))
         # an output that is the last name of a storage changed in place does not protect the earlier content
         kind = base.kind or ("" if t.kind in _PROTECTED else t.kind)
         merged[base.name] = replace(base, home=home, keep=keep or t.keep, kind=kind)
@@ -96,7 +100,7 @@ def _storages(tensors: Sequence[Tensor], faults: list[Fault]) -> dict[str, Tenso
 
 
 def _protected(i: int, op: Op, name: str, storage: Tensor) -> Fault:
-    return Fault(f"ops[{i}].writes" if name in op.writes else f"ops[{i}].updates",
+    return Fault(f"graph.ops[{i}].{'writes' if name in op.writes else 'updates'}",
                  f"{name!r} overwrites the protected {storage.kind} {storage.name!r} in place")
 
 

@@ -117,9 +117,10 @@ def _source_faults(tensors: Sequence[Tensor], ops: Sequence[Op]) -> list[Fault]:
     written = {name for op in ops for name in op.writes}
     read = {name for op in ops for names in (op.reads, op.updates) for name in names}
     roots = {t.alias_of for t in tensors}
+    homed = {t.name for t in tensors if t.home}  # by name: one that is listed twice is a fault of its own
     for i, t in enumerate(tensors):
         # what aliases add to a storage is only known once they are merged; planner.lower looks at those
-        if t.home or t.name in written or t.alias_of is not None or t.name in roots:
+        if t.name in homed or t.name in written or t.alias_of is not None or t.name in roots:
             continue
         if t.keep is not None:
             faults.append(Fault(f"tensors[{i}].keep", f"{t.name!r} is kept but no op writes it and it has no home"))

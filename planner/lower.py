@@ -72,16 +72,16 @@ def lower(problem: Problem) -> Lowered:
     tensors, ops = merge_aliases(problem.graph.tensors, problem.graph.ops, faults)
     tensors, ops = _add_workspace(tensors, ops)
     ops = _add_durations(problem, ops, faults)
-    ops = [_placed(op, problem.machine.device.name, faults) if op.placements else op for op in ops]
+    ops = [_placed(i, op, problem.machine.device.name, faults) if op.placements else op for i, op in enumerate(ops)]
     if problem.rules.split:
         tensors, ops = _split(problem.rules.chunk, tensors, ops, faults)
     pinned = pins(problem, tensors, faults)
     faults += tier_faults(problem, tensors, ops)
     total = sum(t.size for t in tensors) + max(t.granule for t in problem.machine.tiers) * len(tensors)
     if total > LIMIT:
-        faults.append(Fault("tensors", f"all sizes together are {total} bytes, more than 2^62"))
+        faults.append(Fault("graph.tensors", f"all sizes together are {total} bytes, more than 2^62"))
     if sum(op.duration or 0 for op in ops) > LIMIT:
-        faults.append(Fault("ops", "all durations together are more than 2^62 ns"))
+        faults.append(Fault("graph.ops", "all durations together are more than 2^62 ns"))
     if faults:
         raise InputError(faults)
     return Lowered(tuple(tensors), tuple(ops), pinned, warnings_of(problem, tensors, ops))
@@ -103,10 +103,10 @@ def _add_durations(problem: Problem, ops: list[Op], faults: list[Fault]) -> list
             out.append(op)
             continue
         if op.flops is None and op.bytes is None:
-            faults.append(Fault(f"ops[{i}]", f"the time of op {op.name!r} is unknown: it has no duration, flops or "
+            faults.append(Fault(f"graph.ops[{i}]", f"the time of op {op.name!r} is unknown: it has no duration, flops or "
                                 "bytes"))
         elif compute is None:
-            faults.append(Fault(f"ops[{i}]", f"op {op.name!r} has no duration and machine {problem.machine.name!r} "
+            faults.append(Fault(f"graph.ops[{i}]", f"op {op.name!r} has no duration and machine {problem.machine.name!r} "
                                 "states no compute speed; give the op a duration or the machine a 'compute' entry"))
         else:
             from planner.cost.roofline import roofline_ns
@@ -114,16 +114,16 @@ def _add_durations(problem: Problem, ops: list[Op], faults: list[Fault]) -> list
             try:
                 out.append(replace(op, duration=roofline_ns(op.flops, op.bytes, op.dtype, compute)))
             except InputError as error:
-                faults += [Fault(f"ops[{i}]", f"op {op.name!r}: {f}") for f in error.faults]
+                faults += [Fault(f"graph.ops[{i}]", f"op {op.name!r}: {f}") for f in error.faults]
     return out
 
 
-def _placed(op: Op, device: str, faults: list[Fault]) -> Op:
+def _placed(i: int, op: Op, device: str, faults: list[Fault]) -> Op:
     """Leave out of placements what is on the device anyway, as programs do; each must say something of its own."""
     found: dict[tuple[tuple[str, str], ...], int] = {}
     for j, p in enumerate(op.placements):
         at = tuple((n, tier) for n, tier in p.at if tier != device)
-        where = f"op {op.name} placements[{j}]"
+        where = f"graph.ops[{i}].placements[{j}].at"
         if not at:
             faults.append(Fault(where, f"places no operand off {device!r}; that is what 'duration' is for"))
         elif len(dict(at)) < len(at):

@@ -44,26 +44,29 @@ def tier_faults(problem: Problem, tensors: Sequence[Tensor], ops: Sequence[Op]) 
     used = {n for op in ops for n in op.reads}
     in_place = _used_in_place(problem, ops)
     known = sorted(machine.tier)
+    place = {t.name: f"graph.tensors[{i}]" for i, t in enumerate(problem.graph.tensors)}
     for t in tensors:
+        where, name = place.get(t.name.split("#")[0], ""), t.name
         homes = machine.tier if t.home == "any" else t.home or (device,)
         unknown = [h for h in homes if h not in machine.tier]
         if unknown:
-            faults += [Fault(f"tensor {t.name}", f"unknown home tier {h!r}; tiers are {known}") for h in unknown]
+            faults += [Fault(f"{where}.home", f"tensor {name!r}: unknown home tier {h!r}; tiers are {known}")
+                       for h in unknown]
             continue
         if t.name in used and t.name not in in_place and all(machine.route(h, device) is None for h in homes):
-            faults.append(Fault(f"tensor {t.name}", f"no link leads from its home {list(homes)} to {device!r}, where "
-                                "ops read it"))
+            faults.append(Fault(f"{where}.home", f"tensor {name!r}: no link leads from its home {list(homes)} to "
+                                f"{device!r}, where ops read it"))
         if t.keep is None or t.keep == "home":
             continue
         if t.keep not in machine.tier:
-            faults.append(Fault(f"tensor {t.name}", f"unknown keep tier {t.keep!r}; tiers are {known}"))
+            faults.append(Fault(f"{where}.keep", f"tensor {name!r}: unknown keep tier {t.keep!r}; tiers are {known}"))
         elif t.name not in in_place and all(machine.route(h, t.keep) is None for h in homes):
-            faults.append(Fault(f"tensor {t.name}", f"no link leads from {' or '.join(map(repr, homes))} to its keep "
-                                f"tier {t.keep!r}"))
-    for op in ops:
-        for p in op.placements:
-            faults += [Fault(f"op {op.name}", f"placement names unknown tier {tier!r}; tiers are {known}")
-                       for _, tier in p.at if tier not in machine.tier]
+            faults.append(Fault(f"{where}.keep", f"tensor {name!r}: no link leads from "
+                                f"{' or '.join(map(repr, homes))} to its keep tier {t.keep!r}"))
+    for i, op in enumerate(ops):
+        unknown = sorted({tier for p in op.placements for _, tier in p.at} - machine.tier.keys())
+        faults += [Fault(f"graph.ops[{i}].placements", f"op {op.name!r} names unknown tier {tier!r}; tiers are {known}")
+                   for tier in unknown]
     return faults
 
 

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from planner.errors import Fault, InputError
+from planner.units import format_bytes
 
 __all__ = ["Compute", "Link", "Machine", "Tier", "copy_ns"]
 
@@ -182,7 +183,8 @@ def _machine_faults(machine: Machine) -> list[Fault]:
             faults.append(Fault(f"{where}.granule", f"{t.granule}: a granule is at least 1 byte"))
         if t.usable is not None and t.usable <= 0:
             faults.append(Fault(f"{where}.capacity", f"usable {t.name} capacity is {t.usable} bytes "
-                                f"(capacity {t.capacity} − reserve {t.reserve}); it must be positive"))
+                                f"({format_bytes(t.usable)}: capacity {t.capacity} − reserve {t.reserve}); it must be "
+                                "positive"))
         if t.direct_bandwidth is not None and not t.direct:
             faults.append(Fault(f"{where}.direct_bandwidth", "has no effect without \"direct\": true"))
     seen: set[tuple[str, str]] = set()

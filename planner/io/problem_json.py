@@ -94,9 +94,11 @@ def _part(top: Fields, key: str, build: Callable[[object], Any], load: Callable[
 
 def rules_from_dict(data: object, faults: list[Fault]) -> Rules:
     """Read the rules; faults are appended."""
+    unbuilt = [key for key in data if key in _UNBUILT] if isinstance(data, dict) else []
+    faults += [Fault(f"rules.{key}", "this option is known and not built; leave it out") for key in unbuilt]
+    if isinstance(data, dict) and unbuilt:
+        data = {key: value for key, value in data.items() if key not in _UNBUILT}
     f = Fields(data, "rules", members(RulesForm), faults)
-    for key in sorted(_UNBUILT & set(f.data)):
-        f.fault(key, "this option is known and not built; leave it out")
     pin = f.get("pin", dict, {})
     for pattern, tier in pin.items():
         if not isinstance(tier, str):

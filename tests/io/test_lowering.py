@@ -76,7 +76,7 @@ def test_the_first_write_to_any_name_creates_the_storage() -> None:
      "op 'f' reads 'v' of storage 't'"),
     ([Tensor("t", 4, "any"), Tensor("v", 4, ("host",), alias_of="t")], [], "conflicts with 'any'"),
     ([Tensor("t", 4, ("host",), "host"), Tensor("v", 4, keep="device", alias_of="t")], [],
-     "keep 'device' conflicts with 'host'"),
+     "'device' of 'v' conflicts with 'host' of its storage 't'"),
     ([X, Tensor("t", 4), Tensor("v", 4, keep="home", alias_of="t")], [Op("f", ("x",), ("t",), duration=1)], "needs a home"),
     ([Tensor("t", 4), Tensor("v", 4, keep="host", alias_of="t")], [], "is kept but no op writes it"),
     ([Tensor("i", 4, ("device",), kind="input"), Tensor("v", 4, alias_of="i")], [Op("f", ("i",), ("v",), duration=1)],

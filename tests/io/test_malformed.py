@@ -114,7 +114,7 @@ def test_graphs(path: str, value: Any, where: str, words: str, tmp_path: Path) -
     ("tiers", [], "tiers", "at least one tier"),
     ("tiers.0.capasity", 4, "tiers[0].capasity", "unknown field 'capasity'"),
     ("tiers.0.capacity", 0, "tiers[0].capacity", "usable device capacity is 0"),
-    ("tiers.0.reserve", 17, "tiers[0].capacity", "usable device capacity is -1"),
+    ("tiers.0.reserve", "1073741840", "tiers[0].capacity", "usable device capacity is -1073741824 bytes (-1.00 GiB"),
     ("tiers.0.reserve", "110%", "tiers[0].reserve", "%"),
     ("tiers.0.granule", 0, "tiers[0].granule", "0"), ("tiers.0.direct", "yes", "tiers[0].direct", "'yes'"),
     ("tiers.0.direct_bandwidth", 5, "tiers[0].direct_bandwidth", "no effect"),
@@ -163,16 +163,17 @@ def test_machines(path: str, value: Any, where: str, words: str, tmp_path: Path)
     ("rules", {"pin": {"w": "device", "*": "host"}}, "rules.pin.w", "pins 'w' to 'device', another pattern to 'host'"),
     ("objective", "speed", "objective", "'speed'"), ("objective", "peak", "objective", "needs"),
     ("max_slowdown", 1.5, "objective", "no effect"), ("max_makespan", 7.6, "max_makespan", "7.6"),
-    ("graph.tensors.1.home", ["hots"], "tensor w", "unknown home tier 'hots'"),
-    ("graph.tensors.1.keep", "hots", "tensor w", "unknown keep tier 'hots'"),
-    ("graph.tensors.2.keep", "host", "tensor b", "no link leads from 'device' to its keep tier 'host'"),
-    ("machine.links", [], "tensor w", "no link leads from its home"),
-    ("graph.ops.0.duration", None, "ops[0]", "time of op 'f' is unknown"),
-    ("graph.ops.0.placements", [{"at": {"w": "vram"}, "duration": 1}], "op f", "unknown tier 'vram'"),
-    ("graph.ops.0.placements", [{"at": {"w": "device"}, "duration": 1}], "op f placements[0]", "places no operand off"),
+    ("graph.tensors.1.home", ["hots"], "graph.tensors[1].home", "unknown home tier 'hots'"),
+    ("graph.tensors.1.keep", "hots", "graph.tensors[1].keep", "unknown keep tier 'hots'"),
+    ("graph.tensors.2.keep", "host", "graph.tensors[2].keep",
+     "tensor 'b': no link leads from 'device' to its keep tier 'host'"),
+    ("machine.links", [], "graph.tensors[1].home", "tensor 'w': no link leads from its home"),
+    ("graph.ops.0.duration", None, "graph.ops[0]", "time of op 'f' is unknown"),
+    ("graph.ops.0.placements", [{"at": {"w": "vram"}, "duration": 1}], "graph.ops[0].placements", "unknown tier 'vram'"),
+    ("graph.ops.0.placements", [{"at": {"w": "device"}, "duration": 1}], "graph.ops[0].placements[0].at", "no operand off"),
     ("graph.ops.0.placements", [{"at": {"w": "host"}, "duration": 1}, {"at": {"w": "host", "a": "device"}, "duration": 2}],
-     "op f placements[1]", "already"),
-    ("graph.tensors.0.size", 2**62, "tensors", "all sizes together"), ("graph.ops.0.duration", 2**62, "", ""),
+     "graph.ops[0].placements[1].at", "already"),
+    ("graph.tensors.0.size", 2**62, "graph.tensors", "all sizes together"), ("graph.ops.0.duration", 2**62, "", ""),
 ])
 def test_problems(path: str, value: Any, where: str, words: str, tmp_path: Path) -> None:
     file = tmp_path / "p.json"
@@ -240,6 +241,22 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     for name in ("gone.json", "."):
         with pytest.raises(InputError, match="cannot be read: "):
             planner.load(tmp_path / name)
+
+
+@pytest.mark.parametrize("key", ["assume-unknown", "assume_unknown", "inplace", "pow2", "prune-dead", "prune_dead"])
+def test_options_that_are_known_and_not_built_are_refused_once(key: str, tmp_path: Path) -> None:
+    (tmp_path / "p.json").write_text(json.dumps(PROBLEM | {"rules": {key: True}}))
+    with pytest.raises(InputError) as caught:
+        load_problem(tmp_path / "p.json")
+    assert [(f.where, f.problem) for f in caught.value.faults] == [
+        (f"rules.{key}", "this option is known and not built; leave it out")]
+
+
+def test_a_name_given_twice_is_one_fault(tmp_path: Path) -> None:
+    (tmp_path / "g.json").write_text(json.dumps(put(GRAPH, "tensors.+", {"name": "a", "size": 1})))
+    with pytest.raises(InputError) as caught:
+        load_graph(tmp_path / "g.json")
+    assert [f.where for f in caught.value.faults] == ["tensors[3].name"]
 
 
 def test_several_faults_are_listed_together(tmp_path: Path) -> None:
